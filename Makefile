@@ -46,7 +46,7 @@ test-everywhere: $(VENV)/.installed
 
 # On a device without hardware, which refuses what a GPU refuses: see tests/far.
 FAR := $(PYTEST) -p tests.far --device far
-WAITS := tests/tuners/online/test_waits.py tests/simulation/test_waits.py
+WAITS := tests/tuners/online/test_waits.py tests/simulation/test_waits.py tests/validation/test_waits.py
 test-far: test-far-quick
 	$(FAR) -m 'not slow' tests/models tests/baselines tests/acquisition tests/query $(LAWS) tests/tuners/test_offline_devices.py
 	$(FAR) -m slow $(WAITS) tests/tuners/test_offline_devices.py

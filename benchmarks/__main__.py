@@ -70,7 +70,12 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "ddp": ("distributed.benchmark", "decisions that ranks share, and what sharing them costs"),
     "kills": ("endurance.kills", "a tuned run that is killed at random moments"),
     "trainers": ("endurance.trainers", "the share of a tuner in the time of a trainer"),
+    "validation-live": (
+        "validation.live.benchmark",
+        "when to validate, on how much, and when to stop, on trainings",
+    ),
     "populations": ("populations.benchmark", "members tuned by one belief, beside Ray's PB2"),
+    "validation": ("validation.benchmark", "when validation pays, on recorded trainings"),
     "speed": ("speed.speed", "milliseconds of decisions, beside BoTorch's pieces"),
     "streaming": ("speed.streaming", "milliseconds of an update and of a round"),
     "horizon": ("speed.horizon", "cost of a round early and late in a very long run"),

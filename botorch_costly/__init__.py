@@ -16,7 +16,13 @@ from botorch_costly.query import (
     QueryRule,
 )
 from botorch_costly.records import Decision, Observation
-from botorch_costly.rewards import BeforeAfterReward, GainReward, GuardedReward, RewardScale
+from botorch_costly.rewards import (
+    BeforeAfterReward,
+    GainReward,
+    GoodState,
+    GuardedReward,
+    RewardScale,
+)
 from botorch_costly.schedule import Schedule
 from botorch_costly.simulation import GridPolicy, simulate
 from botorch_costly.space import SearchSpace
@@ -51,6 +57,7 @@ from botorch_costly.tuners import (
     TransferOptimizer,
     TwinTuner,
 )
+from botorch_costly.validation import Validation
 
 __version__ = "0.1.0"
 
@@ -74,6 +81,7 @@ __all__ = [
     "Design",
     "FixedTuner",
     "GainReward",
+    "GoodState",
     "GridPolicy",
     "GuardedReward",
     "Hold",
@@ -106,6 +114,7 @@ __all__ = [
     "TransferDecision",
     "TransferOptimizer",
     "TwinTuner",
+    "Validation",
     "load",
     "save",
     "simulate",

@@ -43,6 +43,7 @@ EXTRAS = {
         [
             f"{ADAPTERS}/test_lightning.py",
             f"{ADAPTERS}/test_lightning_fits.py",
+            f"{ADAPTERS}/validation/test_lightning.py",
             f"{PAGE}[lightning]",
         ],
     ),
@@ -51,6 +52,7 @@ EXTRAS = {
         [
             f"{ADAPTERS}/test_transformers.py",
             f"{ADAPTERS}/test_transformers_fits.py",
+            f"{ADAPTERS}/validation/test_transformers.py",
             f"{PAGE}[transformers]",
         ],
     ),

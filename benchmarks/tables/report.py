@@ -81,6 +81,12 @@ REPORTS: dict[str, Page] = {
     "ddp": Page("Decisions that ranks share", "distributed.benchmark"),
     "kills": Page("A run that is killed at random moments", "endurance.kills"),
     "trainers": Page("What a tuner takes of the time of a trainer", "endurance.trainers"),
+    "validation-live": Page(
+        "When to validate, on how much, and when to stop", "validation.live.report"
+    ),
+    "validation-live-clock": Page(
+        "Validation on the real clock", "validation.live.report:clock_text"
+    ),
     "boil-tabular": Page("Policies on recorded learning curves", "curves.tabular"),
     "boil-signal": Page("What early iterations say of the end", "curves.signal"),
     "boil-rl": Page("Policies on trainings of reinforcement learning", "curves.tabular"),
@@ -129,6 +135,7 @@ REPORTS: dict[str, Page] = {
     "streaming": Page("Time of an update and of a round", "speed.streaming"),
     "speed": Page("Time of a decision", "speed.speed", "speed.png"),
     "horizon": Page("A run of a million rounds", "speed.horizon"),
+    "validation": Page("When validation pays, on recorded trainings", "validation.benchmark"),
     "demo": Page("The demo", "demo.demo", "demo.png"),
     "demo-heldout": Page("The demo on held-out seeds", "demo.demo"),
 }

@@ -19,7 +19,7 @@ from botorch_costly.errors import (
     check_nonnegative,
     shown,
 )
-from botorch_costly.integrations.ranks import Ranks
+from botorch_costly.integrations.ranks import Ranks, weighted_mean
 from botorch_costly.plain import Plain, as_number, listed
 from botorch_costly.records import Decision, FrozenConfig
 from botorch_costly.space import SearchSpace
@@ -143,8 +143,7 @@ class SharedTuner(Serial, Generic[D]):
         reports = self._meet("mean", as_number("metric", metric), weight)
         total = sum(report.weight for report in reports)
         check(total > 0, "weight", "a positive weight on one rank at least", total)
-        # In the order of the ranks, so that the sum is equal on all of them.
-        return sum(r.value * r.weight for r in reports if r.weight > 0) / total
+        return weighted_mean(reports)
 
     def best(self) -> Mapping[str, Plain] | None:
         """Return the incumbent of rank 0 on all ranks; None if its tuner has none.

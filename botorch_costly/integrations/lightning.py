@@ -1,21 +1,24 @@
 """Tuning within a Trainer of Lightning; its extra is ``botorch_costly[lightning]``."""
 
 import copy
-import logging
 import math
-import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from torch import nn
 from torch.optim import Optimizer
-from torch.optim.swa_utils import AveragedModel
 
 from botorch_costly.ask_tell.protocol import AskTell
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.integrations.applying import Rates
 from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.extras import require
+from botorch_costly.integrations.lightning_trainer import (
+    MetricReaders,
+    check_validates,
+    further_parts,
+    set_validation,
+    validate_now,
+)
 from botorch_costly.integrations.rounds import RoundLength
 from botorch_costly.integrations.training import Trained, TrainerOptions
 from botorch_costly.rewards.gain import Kind
@@ -25,9 +28,6 @@ try:
     from lightning.pytorch import Callback
 except ImportError:
     Callback = object
-
-_logger = logging.getLogger(__name__)
-_NEVER = sys.maxsize  # batches until the next validation
 
 
 class TunerCallback(Callback):
@@ -102,8 +102,7 @@ class TunerCallback(Callback):
         self.driver = Driver(tuner, options)
         self._steps, self._fits = 0, False
         self._is_within_batch = False
-        self._logged: set[str] = set()  # names that were logged before the last validation
-        self._given: list[tuple[Any, str, Any]] = []  # options of other callbacks before the fit
+        self._readers = MetricReaders(monitor)
         self._before: dict[str, Any] | None = None  # the tuner's state before a fast_dev_run
 
     @property
@@ -120,19 +119,11 @@ class TunerCallback(Callback):
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Begin, or continue from the state that the trainer has loaded."""
-        every = trainer.check_val_every_n_epoch
-        check(every == 1, "check_val_every_n_epoch", "1: the tuner decides when to validate", every)
-        interval = getattr(trainer, "_val_check_time_interval", None)
-        expected = "no time: the tuner decides when to validate"
-        check(interval is None, "val_check_interval", expected, interval)
-        validates = trainer.enable_validation
-        check(validates, "validation", "a validation_step and data for it", "none")
+        check_validates(trainer)
         schedulers = tuple(config.scheduler for config in trainer.lr_scheduler_configs)
-        scaler = trainer.precision_plugin
-        parts = (*self._parts, scaler) if scaler.state_dict() else self._parts
-        parts += _averages(trainer.callbacks, pl_module)
+        parts = self._parts + further_parts(trainer, pl_module)
         optimizer = _one_optimizer(trainer.optimizers)
-        self._let_others_read(trainer)
+        self._readers.read_after_validation(trainer)
         # At the beginning of an epoch the restored generators have just drawn its order: they stay.
         within_epoch = trainer.fit_loop.restarting
         trained = Trained(pl_module, optimizer, schedulers, parts)
@@ -160,7 +151,7 @@ class TunerCallback(Callback):
         self._is_within_batch = False
         steps, self._steps = max(trainer.global_step - self._steps, 0), trainer.global_step
         due = self.driver.after_step(steps=steps, ends_epoch=trainer.is_last_batch)
-        trainer.val_check_batch = batch_idx + 1 if due else _NEVER
+        set_validation(trainer, batch_idx, is_due=due)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         """Count an epoch that the module cuts short within a batch, which then has no end."""
@@ -171,8 +162,7 @@ class TunerCallback(Callback):
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
         """Forget the metric of the previous validation, which the trainer keeps."""
         if self._fits:
-            trainer.callback_metrics.pop(self.monitor, None)
-            self._logged = set(trainer.callback_metrics)
+            self._readers.forget_metric(trainer)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         """Tell the metric of a query."""
@@ -182,7 +172,8 @@ class TunerCallback(Callback):
         if self.monitor not in metrics:
             expected = f"a logged metric of validation, of {sorted(metrics)}"
             raise InvalidArgumentError("monitor", expected, self.monitor)
-        self._warn_of_others(trainer, set(metrics) - self._logged - {self.monitor})
+        if self.driver.connect().ranks.is_first:
+            self._readers.warn_of_others(trainer)
         self.driver.validated(float(metrics[self.monitor]))
         self._allow_divergence(trainer)
 
@@ -197,8 +188,7 @@ class TunerCallback(Callback):
 
         After a ``fast_dev_run`` the tuner returns to its state before.
         """
-        while self._given:
-            setattr(*self._given.pop())
+        self._readers.restore()
         if self._before is not None:
             self.driver.prepare().load_state_dict(self._before)
             self._before = None
@@ -222,74 +212,12 @@ class TunerCallback(Callback):
     def _measure_due(self, trainer: Any) -> None:
         """Validate outside of a batch, where the trainer does not by itself, if a query is due."""
         if self.driver.is_due:
-            loop = trainer.fit_loop.epoch_loop.val_loop
-            loop.restarting = False
-            trainer.validating = True
-            loop.run()
-            trainer.training = True
-
-    def _let_others_read(self, trainer: Any) -> None:
-        """Make callbacks with this metric read it after a validation, not at the end of every epoch.
-
-        An existing callback has no public option for this: both kinds decide by the trainer's interval.
-        """
-        for config in trainer.lr_scheduler_configs:
-            reads = config.reduce_on_plateau and config.monitor == self.monitor
-            expected = f"one that does not read {self.monitor}, which is measured in queries only"
-            check(not reads, "lr_scheduler", expected, "ReduceLROnPlateau")
-        for callback in self._readers(trainer.early_stopping_callbacks):
-            self._set(callback, "_check_on_train_epoch_end", False)
-        for callback in self._readers(trainer.checkpoint_callbacks):
-            self._set(callback, "_save_on_train_epoch_end", False)
+            validate_now(trainer)
 
     def _allow_divergence(self, trainer: Any) -> None:
         """Keep a metric that is not finite from ending a run whose network is restored."""
         if self.driver.mends:
-            for callback in self._readers(trainer.early_stopping_callbacks):
-                self._set(callback, "check_finite", False)
-
-    def _warn_of_others(self, trainer: Any, measured: set[str]) -> None:
-        """Warn of callbacks and schedulers that read another validation metric in every epoch."""
-        for name, reader in _read_each_epoch(trainer):
-            if name in measured and self.driver.connect().ranks.is_first:
-                _logger.warning(
-                    "%s reads %r, which is measured in queries only: in between it reads an old "
-                    "value. Let it read %r, or a metric of training.",
-                    reader,
-                    name,
-                    self.monitor,
-                )
-
-    def _readers(self, callbacks: Iterable[Any]) -> list[Any]:
-        """Return the callbacks that monitor the metric; not every ``Checkpoint`` has a monitor."""
-        return [c for c in callbacks if getattr(c, "monitor", None) == self.monitor]
-
-    def _set(self, callback: Any, option: str, value: Any) -> None:
-        """Set an option of another callback until the end of the fit."""
-        if getattr(callback, option) != value:
-            self._given.append((callback, option, getattr(callback, option)))
-            setattr(callback, option, value)
-
-
-def _read_each_epoch(trainer: Any) -> Iterator[tuple[str, str]]:
-    """Iterate over the metrics that are read in every epoch, and the class names of their readers."""
-    for config in trainer.lr_scheduler_configs:
-        if config.reduce_on_plateau:
-            yield config.monitor, type(config.scheduler).__name__
-    options = ("_check_on_train_epoch_end", "_save_on_train_epoch_end")
-    groups = (trainer.early_stopping_callbacks, trainer.checkpoint_callbacks)
-    for option, callbacks in zip(options, groups, strict=True):
-        for callback in callbacks:
-            monitor = getattr(callback, "monitor", None)
-            if monitor is not None and getattr(callback, option, None) is not False:
-                yield monitor, type(callback).__name__
-
-
-def _averages(callbacks: Iterable[Any], network: nn.Module) -> tuple[nn.Module, ...]:
-    """Return the averages of a network that callbacks hold; without restoring they stay diverged."""
-    held = [value for callback in callbacks for value in vars(callback).values()]
-    copies = (AveragedModel, type(network))
-    return tuple(value for value in held if isinstance(value, copies) and value is not network)
+            self._readers.allow_divergence(trainer)
 
 
 def _left(trainer: Any) -> dict[str, float]:

@@ -22,6 +22,8 @@ PLACES = (
     "state",
     "incumbent",
     "enqueue",
+    "validation",
+    "reading",
 )  # places of the program where ranks meet
 _BLOCK = 2048  # bytes of the first part of a message; most decisions fit
 _LENGTH = 8  # bytes of the first part that hold the length of the message
@@ -35,6 +37,15 @@ class Said(NamedTuple):
     number: int
     value: float
     weight: float
+
+
+def weighted_mean(reports: list[Said]) -> float:
+    """Return the mean of the values in reports, the same to the last bit on all ranks.
+
+    The sum is in the order of the ranks; values without a weight may be NaN, and one weight is positive.
+    """
+    total = sum(report.weight for report in reports)
+    return sum(r.value * r.weight for r in reports if r.weight > 0) / total
 
 
 class Ranks:

@@ -8,12 +8,18 @@ from typing import Any
 from botorch_costly.ask_tell.protocol import AskTell
 from botorch_costly.ask_tell.state import load, save
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check
-from botorch_costly.integrations.applying import Rates, unwrapped
+from botorch_costly.integrations.applying import Rates
 from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.dropout import DROPOUT, warn_if_compiled
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.rounds import RoundLength
 from botorch_costly.integrations.training import Trained, TrainerOptions
+from botorch_costly.integrations.transformers_trainer import (
+    batches_of,
+    loading_folder,
+    optimizer_and_scaler,
+    saving_folder,
+)
 from botorch_costly.rewards.gain import Kind
 from botorch_costly.states import Stateful
 
@@ -106,21 +112,19 @@ class TunerCallback(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin, or continue from the checkpoint that the trainer has loaded."""
         self.driver.prepare()
-        batches = _batches(kwargs["train_dataloader"])
+        batches = batches_of(kwargs["train_dataloader"])
         if self.driver.options.length.epochs is not None:
             expected = "steps or seconds, because the data have no length"
             check(batches is not None, "length", expected, "epochs")
         self._epoch_steps = max(-(-(batches or 1) // args.gradient_accumulation_steps), 1)
-        optimizer = kwargs["optimizer"]
-        scaler = getattr(optimizer, "scaler", None)
-        parts = self._parts if scaler is None else (*self._parts, scaler)
+        optimizer, scaler = optimizer_and_scaler(kwargs["optimizer"])
         if state.global_step > 0:
             load(self._file(args, state), tuning=self.driver)
         if any(name.rpartition(".")[2] == DROPOUT for name in self.driver.tuner.space.names):
             # The trainer compiles a wrapper that callbacks do not see.
             warn_if_compiled([kwargs["model"]], is_compiled=args.torch_compile)
         schedulers = (kwargs["lr_scheduler"],)
-        trained = Trained(kwargs["model"], unwrapped(optimizer), schedulers, parts)
+        trained = Trained(kwargs["model"], optimizer, schedulers, self._parts + scaler)
         steps = state.max_steps - state.global_step
         epochs = None if batches is None else steps / self._epoch_steps
         self.driver.start(trained, steps=steps, epochs=epochs)
@@ -152,7 +156,7 @@ class TunerCallback(TrainerCallback):
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Save the state beside that of the trainer."""
         if state.is_world_process_zero:
-            save(_folder(args, state) / STATE_FILE, tuning=self.driver)
+            save(saving_folder(args, state) / STATE_FILE, tuning=self.driver)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Check the last query, warn of steps that no query has measured, and log the last round."""
@@ -166,20 +170,7 @@ class TunerCallback(TrainerCallback):
             raise InvalidArgumentError("monitor", expected, self.monitor)
 
     def _file(self, args: Any, state: Any) -> Path:
-        folder = _folder(args, state) if self._resume_from is None else Path(self._resume_from)
-        file = folder / STATE_FILE
+        file = loading_folder(args, state, self._resume_from) / STATE_FILE
         expected = "a checkpoint of a run with this callback, complete (see resume_from=)"
         check(file.exists(), "checkpoint", expected, str(file), StateMismatchError)
         return file
-
-
-def _folder(args: Any, state: Any) -> Path:
-    return Path(args.output_dir) / f"checkpoint-{state.global_step}"
-
-
-def _batches(loader: Any) -> int | None:
-    """Return the number of batches of an epoch; None for data without a length."""
-    try:
-        return len(loader)
-    except TypeError:
-        return None

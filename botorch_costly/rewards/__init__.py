@@ -2,7 +2,8 @@
 
 from botorch_costly.rewards.before_after import BeforeAfterReward
 from botorch_costly.rewards.gain import GainReward
+from botorch_costly.rewards.good_state import GoodState
 from botorch_costly.rewards.guard import GuardedReward
 from botorch_costly.rewards.scale import RewardScale
 
-__all__ = ["BeforeAfterReward", "GainReward", "GuardedReward", "RewardScale"]
+__all__ = ["BeforeAfterReward", "GainReward", "GoodState", "GuardedReward", "RewardScale"]

@@ -70,7 +70,7 @@ def decide(rank, folder):
     resumed = SharedTuner(tuner(seed=rank), timeout=20)
     dcp.load({"tuner": resumed.checkpoint()}, checkpoint_id=str(folder / "checkpoint"))
     said["resumed"] = play(resumed, rank, ROUNDS // 2)
-    broken = SharedTuner(Broken(), timeout=20)
+    broken = SharedTuner(Broken(SPACE, ROUNDS), timeout=20)
     try:
         broken.ask()
     except (RankError, ZeroDivisionError) as error:
@@ -78,10 +78,8 @@ def decide(rank, folder):
     return {**said, "generators": generators(rank, folder), "disagreed": disagree(rank)}
 
 
-class Broken:
+class Broken(bc.OnlineTuner):
     """A tuner that fails."""
-
-    space = SPACE
 
     def ask(self):
         raise ZeroDivisionError("no idea")

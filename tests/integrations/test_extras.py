@@ -22,6 +22,8 @@ def tuner():
 ADAPTERS = {
     "lightning.TunerCallback": ("lightning", lambda: (tuner(), "val_loss")),
     "transformers.TunerCallback": ("transformers", lambda: (tuner(),)),
+    "validation.lightning.ValidationCallback": ("lightning", lambda: (bc.Validation(), "val_loss")),
+    "validation.transformers.ValidationCallback": ("transformers", lambda: (bc.Validation(),)),
     "optuna.TransferSampler": ("optuna", lambda: ([TASK],)),
     "optuna.CurveSampler": ("optuna", lambda: ("epochs",)),
     "optuna.SubsetSampler": ("optuna", lambda: (["share"],)),
@@ -43,7 +45,7 @@ def needed(extra):
 
 def test_each_adapter_that_needs_a_library_is_here():
     assert {extra for extra, _ in ADAPTERS.values()} == {extra for _, _, extra in required()}
-    for module in {name.partition(".")[0] for name in ADAPTERS} - {"loggers"}:
+    for module in {name.rpartition(".")[0] for name in ADAPTERS} - {"loggers"}:
         found = import_module(f"botorch_costly.integrations.{module}")
         names = getattr(found, "__all__", ["TunerCallback"])
         # A function takes what the library made, or is here all the same.
@@ -60,7 +62,7 @@ def test_the_extra_is_named_where_a_library_is_missing_or_old(name, installed, m
         return installed
 
     extra, given = ADAPTERS[name]
-    module, _, made = name.partition(".")
+    module, _, made = name.rpartition(".")
     make = getattr(import_module(f"botorch_costly.integrations.{module}"), made)
     arguments = given()
     monkeypatch.setattr(extras, "version", version)
@@ -82,7 +84,7 @@ def test_a_library_that_is_not_there_is_missed_in_earnest(name):
     try:
         extras.version(library)
     except extras.PackageNotFoundError:
-        module, _, made = name.partition(".")
+        module, _, made = name.rpartition(".")
         make = getattr(import_module(f"botorch_costly.integrations.{module}"), made)
         arguments = given()
         with pytest.raises(MissingExtraError, match=rf"botorch_costly\[{extra}\]"):

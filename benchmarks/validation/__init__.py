@@ -1,0 +1,1 @@
+"""When validation pays: policies on recorded trainings, and within live ones."""

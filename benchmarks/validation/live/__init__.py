@@ -1,0 +1,1 @@
+"""Small training programs whose validation losses are recorded for each example."""

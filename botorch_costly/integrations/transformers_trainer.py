@@ -1,0 +1,32 @@
+"""Places of a Trainer of Transformers that callbacks share."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from botorch_costly.integrations.applying import unwrapped
+from botorch_costly.states import Stateful
+
+
+def saving_folder(args: Any, state: Any) -> Path:
+    """Return the folder of the checkpoint of the present step."""
+    return Path(args.output_dir) / f"checkpoint-{state.global_step}"
+
+
+def loading_folder(args: Any, state: Any, resume_from: str | os.PathLike[str] | None) -> Path:
+    """Return the folder that the trainer resumes from, one of its ``output_dir`` if it is not named."""
+    return saving_folder(args, state) if resume_from is None else Path(resume_from)
+
+
+def batches_of(loader: Any) -> int | None:
+    """Return the number of batches of an epoch; None for data without a length."""
+    try:
+        return len(loader)
+    except TypeError:
+        return None
+
+
+def optimizer_and_scaler(optimizer: Any) -> tuple[Any, tuple[Stateful, ...]]:
+    """Return the optimizer that a trainer has wrapped, and its gradient scaler, if there is one."""
+    scaler = getattr(optimizer, "scaler", None)
+    return unwrapped(optimizer), () if scaler is None else (scaler,)

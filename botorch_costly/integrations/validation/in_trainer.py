@@ -1,0 +1,217 @@
+"""A ``Validation`` within the fits of a trainer: the part that the callbacks of all trainers share."""
+
+import logging
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from botorch_costly.ask_tell.generators import global_generators, set_global_generators
+from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check, check_positive
+from botorch_costly.integrations.validation.shared import (
+    SharedValidation,
+    check_reads_all,
+    fresh_state,
+)
+from botorch_costly.rewards import GoodState
+from botorch_costly.states import Stateful
+from botorch_costly.validation import Validation
+
+_logger = logging.getLogger(__name__)
+_KEYS = {"shared", "good"}
+
+
+class TrainerValidation:
+    """A ``Validation`` that the callback of a trainer asks and tells, on all ranks.
+
+    A callback calls ``connect`` when the processes of a fit exist, ``begin`` when network and optimizer
+    are initialized or restored, ``after_step`` after each step of the optimizer, and ``validated`` with
+    the metrics of each validation. Validations leave the global generators as they were.
+
+    A validation belongs to one run: in a fit that begins anew it returns to its state at the first one.
+
+    Args:
+        validation: A ``Validation`` without ``examples``.
+        monitor: Name of the metric.
+        guard: Whether a diverged run is put back to its last good state.
+        margin: Margin of the guard, see ``GoodState``.
+        timeout: Seconds after which a missing rank is lost.
+        changed: Options of the validation that may differ from those in a loaded state.
+
+    Raises:
+        InvalidArgumentError: If an option is invalid, or the validation reads parts of the examples.
+    """
+
+    def __init__(
+        self,
+        validation: Validation,
+        monitor: str,
+        *,
+        guard: bool,
+        margin: float | None,
+        timeout: float,
+        changed: Collection[str],
+    ) -> None:
+        check_reads_all(validation)
+        is_name = isinstance(monitor, str) and bool(monitor)
+        check(is_name, "monitor", "the name of a metric", monitor)
+        check(isinstance(guard, bool), "guard", "a bool", guard)
+        if margin is not None:
+            check(guard, "margin", "guard=True, whose margin it is", "guard=False")
+            check_positive("margin", margin)
+        is_list = not isinstance(changed, str)
+        check(is_list, "changed", "names of options in a list, such as ['steps']", changed)
+        self.validation, self.monitor = validation, monitor
+        self._guards, self._margin = guard, margin
+        self._timeout, self._changed = check_positive("timeout", timeout), tuple(changed)
+        self._shared: SharedValidation | None = None
+        self._initial: dict[str, Any] = {}
+        self._loaded: Mapping[str, Any] | None = None
+        self._good: GoodState | None = None
+        self._generators: dict[str, Any] | None = None  # before the reading that is due
+        self._has_metric = self._has_warned = False  # of this fit
+
+    def connect(self) -> SharedValidation:
+        """Connect the ranks of the run, once; all ranks call it. Return their shared validation."""
+        if self._shared is None:
+            self._shared = SharedValidation(self.validation, timeout=self._timeout)
+            self._initial = self.snapshot()
+        return self._shared
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return the state of the validation, for ``begin_from`` on this rank."""
+        return {**self.connect().state_dict(), "validation": self.validation.state_dict()}
+
+    def begin_from(self, snapshot: Mapping[str, Any]) -> None:
+        """Return to a snapshot; the clock of the run goes on from there."""
+        self.connect().load_state_dict(snapshot)
+
+    def begin(self, parts: tuple[Stateful, ...], step: int) -> None:
+        """Begin a fit, or continue from the loaded state.
+
+        Args:
+            parts: Everything that training changes, for the guard.
+            step: Number of steps so far.
+
+        Raises:
+            StateMismatchError: If the loaded state has other options or parts.
+        """
+        shared, metric = self.connect(), self.validation.options.metric
+        self._good = None
+        if self._guards:
+            self._good = GoodState(*parts, metric=metric, margin=self._margin)
+        loaded, self._loaded = self._loaded, None
+        latest = shared.step if loaded is None else loaded["shared"]["step"]
+        if latest > step:
+            self.begin_from(self._initial)
+        elif loaded is None:
+            self.begin_from(self.snapshot())
+        else:
+            shared.load_state_dict(loaded["shared"], self._changed)
+            if self._good is not None and loaded["good"] is not None:
+                self._good.load_state_dict(loaded["good"])
+        self._generators = global_generators() if shared.is_due else None
+        self._has_metric = self._has_warned = False
+        self.validation.start()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a reading waits for its metric."""
+        return self._shared is not None and self._shared.is_due
+
+    @property
+    def can_restore(self) -> bool:
+        """Whether there is a good state to put a diverged run back to."""
+        return self._good is not None and self._good.step is not None
+
+    @property
+    def restores(self) -> int:
+        """Number of times that the run was put back."""
+        return 0 if self._good is None else self._good.restores
+
+    def after_step(self, step: int, *, train_loss: Any = None, last: bool = False) -> bool:
+        """Return whether to validate after a step.
+
+        Args:
+            step: Number of steps so far.
+            train_loss: Training loss of the step; another object than a number is no loss.
+            last: Whether this is the last step of the run.
+        """
+        loss = train_loss if _is_number(train_loss) else None
+        is_due = self.connect().due(step, train_loss=loss, last=last)
+        self._generators = global_generators() if is_due else None
+        return is_due
+
+    def restore_generators(self) -> None:
+        """Set the global generators to their states before the reading that was due."""
+        if self._generators is not None:
+            set_global_generators(self._generators)
+
+    def validated(self, metrics: Mapping[str, Any]) -> None:
+        """Tell the metric of a validation, and put back a run that has diverged.
+
+        Args:
+            metrics: Metrics of this rank by their names. The first validation of a fit has the metric; a
+                later one without it is a failed reading.
+
+        Raises:
+            InvalidArgumentError: If the first validation of a fit lacks the metric.
+        """
+        self._check_metric(metrics)
+        shared = self.connect()
+        if shared.step < 0:
+            return
+        mean = shared.tell(metrics.get(self.monitor))
+        if self._good is not None and mean is not None and self._good.follow(mean, shared.step):
+            self._put_back(mean, self._good.step or 0)
+
+    def _check_metric(self, metrics: Collection[str]) -> None:
+        """Raise if the first validation lacks the metric, and warn once of a later one."""
+        if self.monitor in metrics:
+            self._has_metric = True
+        elif not self._has_metric:
+            expected = f"a metric of validation, of {sorted(metrics)}"
+            raise InvalidArgumentError("monitor", expected, self.monitor)
+        elif not self._has_warned:
+            self._has_warned = True
+            _logger.warning(
+                "A validation has no metric %r, and counts as a failed reading.", self.monitor
+            )
+
+    def _put_back(self, metric: float, step: int) -> None:
+        shared = self.connect()
+        shared.restored_to(step)
+        if shared.ranks.is_first:
+            _logger.warning(
+                "The run has diverged by step %d (%s: %g), and goes on from its state of step %d.",
+                shared.step,
+                self.monitor,
+                metric,
+                step,
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values from which the run continues."""
+        if self._loaded is not None:
+            return dict(self._loaded)
+        shared = fresh_state(self.validation) if self._shared is None else self._shared.state_dict()
+        good = None if self._good is None else self._good.state_dict()
+        return {"shared": shared, "good": good}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict`` at ``begin``, when the network exists.
+
+        Raises:
+            StateMismatchError: If it is no such state.
+        """
+        is_valid = isinstance(state, Mapping) and set(state) == _KEYS
+        is_valid = is_valid and isinstance(state["shared"], Mapping) and "step" in state["shared"]
+        check(is_valid, "state", "the state of a ValidationCallback", state, StateMismatchError)
+        self._loaded = state
+
+
+def _is_number(loss: Any) -> bool:
+    """Return whether a training loss is a number, or a tensor with one."""
+    if isinstance(loss, Tensor):
+        return loss.numel() == 1 and loss.dtype.is_floating_point
+    return isinstance(loss, int | float)

@@ -1,0 +1,122 @@
+"""The readings of a run, the best checkpoint among them, and the belief about the curve."""
+
+import math
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from botorch_costly.validation.belief import CurveBelief, Reading
+from botorch_costly.validation.partial import PartialReading
+
+
+class Checkpoint(NamedTuple):
+    """A checkpoint that was read; lower values are better."""
+
+    step: int
+    value: float
+    losses: Tensor | None  # of its examples in the order of drawing, shape: (n,)
+
+
+class Readings:
+    """The readings of a run; the latest one may still be in progress."""
+
+    def __init__(self) -> None:
+        self.all: list[Reading] = []  # without those of steps that training went back behind
+        self.best: Checkpoint | None = None
+        self.before: Checkpoint | None = None  # the best one before the latest reading
+        self.examples = 0  # that the latest reading had, if it was of part of the set
+        self.count = self.failures = 0
+        self._belief: CurveBelief | None = None
+
+    @property
+    def latest(self) -> int:
+        """Step of the latest reading; 0 before the first."""
+        return self.all[-1].step if self.all else 0
+
+    @property
+    def successes(self) -> int:
+        """Number of readings with a finite value."""
+        return sum(math.isfinite(reading.value) for reading in self.all)
+
+    @property
+    def improved(self) -> float:
+        """Improvement of the best value over the worst one; 0 before the first."""
+        values = [reading.value for reading in self.all if math.isfinite(reading.value)]
+        return max(values) - self.best.value if values and self.best is not None else 0.0
+
+    @property
+    def belief(self) -> CurveBelief | None:
+        """The belief given all readings; None before the first successful one."""
+        if self._belief is None and self.successes:
+            self._belief = CurveBelief(self.all)
+        return self._belief
+
+    @property
+    def latest_is_best(self) -> bool:
+        """Whether the latest reading, if it is not closed, is of the best checkpoint."""
+        return self.best is not None and self.best is not self.before
+
+    def close(self) -> None:
+        """End the latest reading; its checkpoint counts as it stands."""
+        self.before = self.best
+
+    def go_back(self, step: int) -> None:
+        """Forget the readings after a step; the best checkpoint is a file, and stays."""
+        self.all = [reading for reading in self.all if reading.step <= step]
+        self._belief = None
+
+    def restore(self, good: int, now: int) -> None:
+        """Forget the readings after a good step, whose network is the one of the present step again."""
+        self.go_back(good)
+        if self.all:
+            self.all[-1] = self.all[-1]._replace(step=now)
+
+    def record_whole(self, reading: Reading) -> None:
+        """Add a reading of the whole set."""
+        is_better = self.before is None or reading.value < self.before.value
+        self._record(reading, None, is_new=True, is_better=is_better)
+
+    def record(self, step: int, partial: PartialReading, training: float, *, is_new: bool) -> None:
+        """Add a reading of part of the set, or replace the latest one, which has more examples now."""
+        before = self.before
+        value = partial.value(None if before is None else before.value)
+        is_compared = before is None or before.losses is not None
+        is_better = (
+            partial.is_better if is_compared else before is not None and value < before.value
+        )
+        self.examples = len(partial.losses)
+        reading = Reading(step, value, partial.variance, training)
+        self._record(reading, partial.losses, is_new=is_new, is_better=is_better)
+
+    def _record(
+        self, reading: Reading, losses: Tensor | None, *, is_new: bool, is_better: bool
+    ) -> None:
+        if not is_new:
+            self.failures -= not math.isfinite(self.all.pop().value)
+        self.all.append(reading)
+        self.count += is_new
+        self.failures += not math.isfinite(reading.value)
+        self._belief = None
+        is_better &= math.isfinite(reading.value)
+        self.best = Checkpoint(reading.step, reading.value, losses) if is_better else self.before
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state in tensors and plain values; a reading in progress counts as it stands."""
+        best = self.best
+        return {
+            "all": [list(reading) for reading in self.all],
+            "best": None if best is None else [best.step, best.value],
+            "losses": None if best is None or best.losses is None else best.losses.clone(),
+            "examples": self.examples,
+            "counts": [self.count, self.failures],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a state."""
+        self.all = [Reading(*reading) for reading in state["all"]]
+        losses = None if state["losses"] is None else state["losses"].clone()
+        best = state["best"]
+        self.best = None if best is None else Checkpoint(best[0], best[1], losses)
+        self.before = self.best
+        self.examples, (self.count, self.failures) = state["examples"], state["counts"]
+        self._belief = None

@@ -1,0 +1,135 @@
+"""The tariff of a run: measured seconds of training and validation, and the share validation may take."""
+
+import logging
+import math
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+_logger = logging.getLogger(__name__)
+_RECENT = 9  # latest spans of which a median is taken
+_JUMP = 100.0  # times the median: a span of a suspended machine, not of work
+_LEAST_JUMP = 60.0  # seconds that such a span lasts at least
+_DECIDING = 0.25  # part of the share that deciding may take
+
+
+class Spans:
+    """Seconds of one kind of work: their sum, and the median of the latest per unit.
+
+    The first span, which may include compilation and the start of loaders, counts in the sum; the
+    median leaves it out as soon as there is another one.
+    """
+
+    def __init__(self) -> None:
+        self.total, self.units = 0.0, 0
+        self._first = math.nan
+        self._recent: deque[float] = deque(maxlen=_RECENT)
+
+    @property
+    def unit(self) -> float:
+        """Seconds of one unit; NaN before the first span."""
+        return statistics.median(self._recent) if self._recent else self._first
+
+    def add(self, seconds: float, units: int) -> None:
+        """Add a span of work."""
+        seconds = self._without_jump(seconds, units)
+        self.total += seconds
+        self.units += units
+        if math.isnan(self._first):
+            self._first = seconds / units
+        else:
+            self._recent.append(seconds / units)
+
+    def _without_jump(self, seconds: float, units: int) -> float:
+        """Return the seconds, or those expected if the clock has gone back or jumped."""
+        expected = units * self.unit
+        is_jump = seconds > max(_JUMP * expected, _LEAST_JUMP) if self._recent else False
+        if seconds >= 0 and not is_jump:
+            return seconds
+        _logger.warning("The clock jumped by %.3g s; the span counts as usual.", seconds)
+        return max(expected, 0.0) if math.isfinite(expected) else 0.0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state in plain values."""
+        return {
+            "total": self.total,
+            "units": self.units,
+            "first": self._first,
+            "recent": list(self._recent),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a state."""
+        self.total, self.units, self._first = state["total"], state["units"], state["first"]
+        self._recent = deque(state["recent"], maxlen=_RECENT)
+
+
+class Tariff:
+    """The clock of a run, split into training, validation, and deciding when to validate.
+
+    Args:
+        share: Largest share of the clock that validation and deciding may take, in (0, 1].
+        clock: Function that returns seconds.
+    """
+
+    def __init__(self, share: float, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.share, self._clock = share, clock
+        self.training, self.validation, self.deciding = Spans(), Spans(), Spans()
+        self._mark: float | None = None
+
+    def mark(self) -> None:
+        """Begin a span of work."""
+        self._mark = self._clock()
+
+    def end(self, spans: Spans, units: int = 1) -> None:
+        """End the span that was begun, and begin the next one."""
+        now = self._clock()
+        if self._mark is not None and units > 0:
+            spans.add(now - self._mark, units)
+        self._mark = now
+
+    def stop(self) -> None:
+        """Forget the span that was begun, such as at the end of a process."""
+        self._mark = None
+
+    @property
+    def used(self) -> float:
+        """Share of the clock that validation and deciding have taken; 0 before any work."""
+        total = self.training.total + self._spent
+        return self._spent / total if total > 0 else 0.0
+
+    @property
+    def _spent(self) -> float:
+        return self.validation.total + self.deciding.total
+
+    @property
+    def affords_decision(self) -> bool:
+        """Whether deciding has taken less than its part of the share."""
+        return (
+            self.share >= 1 or self.deciding.total <= _DECIDING * self.share * self.training.total
+        )
+
+    def allowance(self, steps_left: int = 0) -> float:
+        """Return the seconds of validation that the share leaves, now or after further steps."""
+        if self.share >= 1:
+            return math.inf
+        ahead = steps_left * self.training.unit if steps_left else 0.0
+        training = self.training.total + (ahead if math.isfinite(ahead) else 0.0)
+        return self.share / (1 - self.share) * training - self._spent
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state in plain values; a span that was begun is no part of it."""
+        return {
+            "training": self.training.state_dict(),
+            "validation": self.validation.state_dict(),
+            "deciding": self.deciding.state_dict(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a state."""
+        self.training.load_state_dict(state["training"])
+        self.validation.load_state_dict(state["validation"])
+        self.deciding.load_state_dict(state["deciding"])
+        self._mark = None

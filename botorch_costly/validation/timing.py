@@ -1,0 +1,180 @@
+"""When a reading of the validation set pays: the rule of ``Validation``, a function of its belief."""
+
+import math
+import sys
+from typing import Any, NamedTuple
+
+from botorch_costly.validation.options import Options
+from botorch_costly.validation.partial import Rules
+from botorch_costly.validation.readings import Readings
+from botorch_costly.validation.tariff import Tariff
+from botorch_costly.validation.training_loss import TrainingLoss
+
+_STOCK = 2.0  # credit at which a reading is due whatever the belief is
+_REACHED = 0.6  # probability of having reached the target, times the credit, at which one is due
+_IMPROVEMENT = 0.05  # expected improvement at which one is due, in units of that of the run so far,
+_SPARE = 1.5  # with so much credit
+_CHECKS = 128  # the belief is asked again after one of so many shares of the steps so far
+_FIRST = 0.05  # share of the steps by which the first reading is due
+_RATIO = 1.6  # of the steps at two readings, at which one is due if the share sets no limit
+
+
+class Outlook(NamedTuple):
+    """The value of a reading now."""
+
+    reaches_target: float  # probability of having reached the target; 0 without one, or after it
+    improvement: float  # expected improvement of the best value
+    improved: float  # of the best value over the worst one, so far
+    ratio: float  # of this step to that of the latest reading
+    credit: float  # readings that the share of the clock affords; inf without a limit
+
+
+def pays(outlook: Outlook) -> str | None:
+    """Return the reason for a reading, or None if it does not pay.
+
+    A reading waits until the share affords two, so that there is always one in stock for the moment at
+    which the belief says that it shows the target, or a large improvement. Readings are regular while the
+    belief says nothing; however wrong it is, none is later than the stock allows.
+    """
+    credit = outlook.credit
+    if credit < 1:
+        return None
+    if math.isinf(credit) and outlook.ratio >= _RATIO:
+        return f"the run is {outlook.ratio:.2g} times as long as at the latest reading"
+    if _STOCK <= credit < math.inf:
+        return f"the share of the clock affords {credit:.2g} readings"
+    if outlook.reaches_target > _REACHED / min(credit, _STOCK):
+        return f"the target is reached with a probability of {outlook.reaches_target:.2g}"
+    if credit >= _SPARE and outlook.improvement > _IMPROVEMENT * outlook.improved:
+        return f"an improvement by {outlook.improvement:.2g} is expected"
+    return None
+
+
+class Timing:
+    """When the next reading is made, and of how many examples.
+
+    Args:
+        options: Options of the run.
+        rules: Options of partial readings; None for readings of the whole set.
+        tariff: Measured seconds.
+        training: Training loss.
+        history: Readings so far.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        rules: Rules | None,
+        tariff: Tariff,
+        training: TrainingLoss,
+        history: Readings,
+    ) -> None:
+        self._options, self._rules = options, rules
+        self._tariff, self._training, self._history = tariff, training, history
+        self.next_check = -1  # step at which the belief is asked again
+        self.has_spiked = False  # since the latest reading
+        self.has_asked = False  # the belief, at the latest step
+        self.reason = "no step yet"
+
+    def is_due(self, step: int, since: int, *, last: bool) -> bool:
+        """Return whether a step is read; ``reason`` says why.
+
+        Args:
+            step: The step.
+            since: The step before it, perhaps by more than one.
+            last: Whether it is the last one.
+        """
+        reason, self.has_asked = self._demanded(step, since, last=last), False
+        if reason is None and (step >= self.next_check or self._training.has_spiked):
+            self.has_asked = True
+            self._training.read()
+            self.has_spiked |= self._training.take_spike()
+            self.next_check = step + max(1, step // _CHECKS)
+            reason = self._paying(step) if self._history.all else self._first(step)
+        if reason is None:
+            return False
+        self.reason, self.has_spiked = reason, False
+        return True
+
+    def _demanded(self, step: int, since: int, *, last: bool) -> str | None:
+        """Return the reason for a reading whatever it costs."""
+        end = self._options.steps
+        if last or (end is not None and since < end <= step):
+            return "the last step"
+        is_known = any(since < known <= step for known in self._options.read_at)
+        return "a step of read_at" if is_known else None
+
+    def _first(self, step: int) -> str | None:
+        """Return the reason for the first reading, or None.
+
+        Its price is unknown: that of one training step is assumed, and a debt is paid back before the
+        next reading.
+        """
+        is_affordable = self._tariff.allowance() >= self._tariff.training.unit
+        is_late = self._options.steps is not None and step >= _FIRST * self._options.steps
+        self.reason = "the first reading waits for training to begin"
+        return "the first reading" if is_affordable or is_late else None
+
+    def _paying(self, step: int) -> str | None:
+        """Return the reason for a reading that the share affords, or None."""
+        credit, since = self._credit(step), step - self._history.latest
+        if credit < 1:
+            self.reason = f"{100 * self._options.overhead:.3g} % of the clock afford no reading yet"
+            return None
+        if self.has_spiked:
+            return "the training loss has spiked"
+        if self._options.patience is not None and since >= self._options.patience:
+            return f"{since} steps without a reading"
+        self.reason = "a reading is not worth its price"
+        ratio = (step + 1) / (self._history.latest + 1)
+        blind = Outlook(0.0, 0.0, 0.0, ratio, credit)
+        reason = pays(blind)
+        if reason is None and self._tariff.affords_decision:  # only then the belief matters
+            reason = pays(self._outlook(step, blind))
+        return reason
+
+    def _credit(self, step: int) -> float:
+        """Return the number of readings that the share affords at a step."""
+        price = self._tariff.validation.unit * self.planned()
+        allowance = self._tariff.allowance()
+        if self._options.steps is not None and step < self._options.steps:
+            at_the_end = self._tariff.allowance(self._options.steps - step)
+            allowance = min(allowance, at_the_end - price)
+        if math.isinf(allowance) or price <= 0:
+            return math.inf if allowance > 0 else 0.0
+        return allowance / price
+
+    def _outlook(self, step: int, blind: Outlook) -> Outlook:
+        """Return the value of a reading at a step by the belief, if a reading has succeeded."""
+        history, target = self._history, self._options.target
+        if history.belief is None or history.best is None:
+            return blind
+        forecast, reaches = history.belief.at(step, self._training.level), 0.0
+        if target is not None and history.best.value > self._options.sign * target:
+            reaches = forecast.below(self._options.sign * target)
+        improvement = forecast.improvement(history.best.value)
+        return Outlook(reaches, improvement, history.improved, blind.ratio, blind.credit)
+
+    def planned(self) -> int:
+        """Return the number of examples of the next reading at first; 1 for the whole set."""
+        if self._rules is None:
+            return 1
+        best = self._history.best
+        if best is None or best.losses is None:
+            return self._rules.first_plan()
+        return self._rules.plan(self._history.examples, len(best.losses))
+
+    def affordable(self) -> int:
+        """Return the number of further examples that the share of the clock leaves."""
+        unit, allowance = self._tariff.validation.unit, self._tariff.allowance()
+        is_limited = unit > 0 and math.isfinite(allowance)
+        return max(int(allowance / unit), 0) if is_limited else sys.maxsize
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state in plain values."""
+        return {"next": self.next_check, "spiked": self.has_spiked, "reason": self.reason}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from a state."""
+        self.next_check, self.has_spiked = state["next"], state["spiked"]
+        self.reason = state["reason"]

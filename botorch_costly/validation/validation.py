@@ -1,0 +1,400 @@
+"""When to validate within one training run, on how many examples, when to stop, what to keep."""
+
+import math
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.ask_tell.state import refuse_damage, unchanged_on_error
+from botorch_costly.errors import (
+    InvalidArgumentError,
+    InvalidShapeError,
+    check,
+    check_count,
+)
+from botorch_costly.numerics.betting import confidence_interval
+from botorch_costly.plain import as_number
+from botorch_costly.randomness import generator_of
+from botorch_costly.rewards.gain import Kind
+from botorch_costly.validation.belief import Reading
+from botorch_costly.validation.options import Options, checked_steps
+from botorch_costly.validation.partial import PartialReading, Rules
+from botorch_costly.validation.readings import Readings
+from botorch_costly.validation.stopping import LEAST, improves
+from botorch_costly.validation.tariff import Tariff
+from botorch_costly.validation.timing import Timing
+from botorch_costly.validation.training_loss import TrainingLoss
+
+_VERSION = 1
+
+
+class Best(NamedTuple):
+    """The best checkpoint so far."""
+
+    step: int
+    value: float  # estimated mean of the metric over the whole set
+    interval: tuple[float, float] | None  # of this mean; None if the whole set was read
+    examples: int | None  # that were read; None for a metric on the whole set
+
+
+class Validation:
+    """Decide when to validate within one training run, and on how many examples.
+
+    Training is not changed: nothing is drawn from global generators, and no mode is switched. From the
+    training loss, earlier readings and their measured seconds, a belief of the validation curve says when
+    a reading is worth its price, within a share of the clock. With ``examples`` a reading proceeds in
+    shards, and ends once it is clear whether the checkpoint is better than the best one so far.
+
+    Args:
+        overhead: Largest share of the clock that validation and deciding about it may take, in (0, 1];
+            with 1 all steps are read. Readings at ``read_at`` and at the last step are made in any
+            case, and count.
+        metric: Kind of the metric: ``"loss"`` is minimized, ``"accuracy"``, or another score, maximized.
+        examples: Number of examples of the validation set, if ``tell`` gets a value for each example.
+            None for metrics that are no means over examples, such as BLEU, which need the whole set.
+        steps: Last step of the run, if known: it is read, and its price is put aside.
+        read_at: Further steps that are read, such as those before and after a decay of the rate.
+        target: Value of the metric that the run is to reach.
+        patience: Largest number of steps between two readings that the share affords.
+        min_delta: Differences of the metric up to this size do not matter.
+        false_stop: Largest probability of a stop although the metric would have improved by more than
+            ``min_delta`` until ``steps``; by default ``should_stop`` stays False.
+        level: Largest probability that a reading of part of the examples calls a better checkpoint worse,
+            or the reverse.
+        seed: Seed of the order in which examples are read.
+        clock: Function that returns seconds.
+
+    Raises:
+        InvalidArgumentError: If an option is outside its range, or ``false_stop`` lacks ``steps``.
+
+    References:
+        I. Waudby-Smith, A. Ramdas. Estimating means of bounded random variables by betting. JRSS B 86,
+        2024.
+
+    Example:
+        >>> validation = Validation(overhead=0.03, steps=99)
+        >>> for step in range(100):
+        ...     if validation.due(step, train_loss=1 / (1 + step)):
+        ...         validation.tell(1.1 / (1 + step))
+        >>> validation.best.step, validation.reason
+        (99, 'the last step')
+    """
+
+    def __init__(
+        self,
+        overhead: float = 0.03,
+        metric: Kind = "loss",
+        *,
+        examples: int | None = None,
+        steps: int | None = None,
+        read_at: Collection[int] = (),
+        target: float | None = None,
+        patience: int | None = None,
+        min_delta: float = 0.0,
+        false_stop: float | None = None,
+        level: float = 0.01,
+        seed: int = 0,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.options = Options(
+            overhead=overhead,
+            metric=metric,
+            examples=examples,
+            steps=steps,
+            read_at=checked_steps(read_at),
+            target=target,
+            patience=patience,
+            min_delta=min_delta,
+            false_stop=false_stop,
+            level=level,
+            seed=seed,
+        )
+        self._rules, self._order = None, list[int]()
+        if self.options.examples is not None:
+            self._rules = Rules(self.options.examples, level, min_delta)
+            generator = generator_of(seed)
+            self._order = torch.randperm(self.options.examples, generator=generator).tolist()
+        self._tariff, self._training = Tariff(overhead, clock), TrainingLoss()
+        self._history = Readings()
+        self._timing = Timing(
+            self.options, self._rules, self._tariff, self._training, self._history
+        )
+        self._partial: PartialReading | None = None  # the reading in progress
+        self._is_open = False  # whether a reading is due or in progress
+        self._step = -1
+        self._examples_read = 0
+
+    # -- asking ---------------------------------------------------------------------------------------
+
+    @property
+    def reason(self) -> str:
+        """Why the latest step is read, or is not."""
+        return self._timing.reason
+
+    def start(self) -> None:
+        """Begin to measure the seconds of training; without this call, at the first step that ends."""
+        self._tariff.mark()
+
+    def due(
+        self, step: int, *, train_loss: float | Tensor | None = None, last: bool = False
+    ) -> bool:
+        """Return whether to validate after a step of training; ``reason`` says why.
+
+        Args:
+            step: Number of the step, at least 0. One before the latest step means that training went
+                back: readings of later steps do not describe the run any more.
+            train_loss: Training loss of the step, if there is one. Tensors on a device are read a few at
+                a time, so that steps do not wait for them.
+            last: Whether this is the last step of the run, which is read.
+
+        Raises:
+            InvalidArgumentError: If ``step`` is no integer of at least 0, or the loss no number.
+        """
+        step = check_count("step", step)
+        if train_loss is not None:
+            self._training.add(train_loss)
+        self._tariff.end(self._tariff.training, max(step - self._step, 1))
+        self._is_open = False
+        self._history.close()
+        if step < self._step:
+            self._history.go_back(step)
+            self._timing.next_check = -1
+        since, self._step = self._step if step >= self._step else step - 1, step
+        self._is_open = self._timing.is_due(step, since, last=last)
+        self._partial = None
+        if self._is_open and self._rules is not None:
+            best = self._history.best
+            earlier = None if best is None else best.losses
+            self._partial = PartialReading(self._rules, earlier, self._timing.planned())
+        if self._timing.has_asked or self._is_open:
+            self._tariff.end(self._tariff.deciding)
+        self._tariff.mark()
+        return self._is_open
+
+    # -- telling --------------------------------------------------------------------------------------
+
+    @property
+    def examples(self) -> list[int]:
+        """Numbers of the examples to read next, in this order; empty if the reading is complete.
+
+        Without the option ``examples`` the set is read as a whole, and the list is empty.
+        """
+        if not self._is_open or self._partial is None:
+            return []
+        return self._order[len(self._partial.losses) : self._partial.planned]
+
+    def tell(self, value: float | Tensor | Sequence[float]) -> None:
+        """Record a reading of the latest step, or a further shard of it.
+
+        Without a reading that is due, it is one of the caller's, which counts like the others.
+
+        Args:
+            value: The metric on the whole set; or, with the option ``examples``, its value for each of
+                ``validation.examples``, in their order. NaN and infinities are a failed reading: the
+                checkpoint is not the best one.
+
+        Raises:
+            InvalidShapeError: If there is not one value for each example.
+            InvalidArgumentError: If a value is no number, or no step came before. In all cases nothing is
+                changed.
+        """
+        check(self._step >= 0, "tell", "a step before, by validation.due(step)", "none")
+        losses = self._checked(value)
+        if losses.ndim:
+            self._tariff.end(self._tariff.validation, len(losses))
+            self._add_shard(losses)
+        else:
+            self._is_open, self._partial = False, None
+            self._tariff.end(self._tariff.validation, self.options.examples or 1)
+            self._examples_read += self.options.examples or 0
+            reading = Reading(self._step, float(losses), 0.0, self._training.level)
+            self._history.record_whole(reading)
+        self._tariff.end(self._tariff.deciding)
+
+    def _checked(self, value: float | Tensor | Sequence[float]) -> Tensor:
+        """Return a loss, shape ``()``, or the losses of the examples that are due, ``(n,)``."""
+        sign, count = self.options.sign, len(self.examples)
+        if self._rules is None or not _is_list(value):
+            return torch.tensor(sign * as_number("value", value), dtype=torch.float64)
+        check(count > 0, "tell", "a number, for no examples are due", "values of examples")
+        try:
+            values = torch.as_tensor(value).detach().to("cpu", torch.float64)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InvalidArgumentError("value", "a number for each example", value) from error
+        expected = f"{count} values, one for each of validation.examples"
+        shape = tuple(values.shape)
+        check(shape == (count,), "value", expected, f"shape {shape}", InvalidShapeError)
+        return sign * values
+
+    def _add_shard(self, losses: Tensor) -> None:
+        """Add the losses of the examples that were due to the reading in progress."""
+        partial = self._partial
+        if partial is None:
+            return
+        is_new = not len(partial.losses)
+        partial.add(losses, self._timing.affordable())
+        self._examples_read += len(losses)
+        self._is_open = not partial.is_complete
+        self._history.record(self._step, partial, self._training.level, is_new=is_new)
+
+    def restored_to(self, step: int) -> None:
+        """Record that the run was put back to its state at an earlier step, while its steps count on.
+
+        Readings after that step are forgotten, and the latest one up to it counts for the present step.
+
+        Args:
+            step: Step of the state, such as ``GoodState.step``.
+
+        Raises:
+            InvalidArgumentError: If it is no integer from 0 to the latest step.
+        """
+        step = check_count("step", step)
+        check(step <= self._step, "step", f"at most {self._step}, the latest step", step)
+        self._is_open, self._partial = False, None
+        self._history.restore(step, self._step)
+        latest = self._history.all[-1:]
+        self._training.restart(latest[0].training if latest else math.nan)
+        self._timing.next_check, self._timing.has_spiked = -1, False
+
+    # -- verdicts -------------------------------------------------------------------------------------
+
+    @property
+    def is_best(self) -> bool:
+        """Whether the latest step was read, and is the best checkpoint by its reading so far."""
+        return self._history.latest_is_best
+
+    @property
+    def verdict(self) -> str:
+        """Comparison of a partial reading with the best checkpoint before.
+
+        One of ``"better"``, ``"worse"``, ``"close"`` (within ``min_delta``), ``"undecided"``.
+        """
+        return "undecided" if self._partial is None else self._partial.comparison.verdict
+
+    @property
+    def has_diverged(self) -> bool:
+        """Whether the latest reading is not finite."""
+        readings = self._history.all
+        return bool(readings) and not math.isfinite(readings[-1].value)
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether the rest of the run is unlikely to improve the metric; False without ``false_stop``."""
+        limit, history = self.options.false_stop, self._history
+        if limit is None or history.best is None or history.successes < LEAST:
+            return False
+        last = self.options.steps or 0
+        if self._step < max(self.options.read_at, default=0):  # the rate still has to fall
+            return False
+        wanted = history.best.value - self.options.min_delta
+        return improves(history.all, wanted, last) < limit
+
+    @property
+    def best(self) -> Best | None:
+        """The best checkpoint so far; None before the first successful reading."""
+        best, sign = self._history.best, self.options.sign
+        if best is None:
+            return None
+        interval, examples = None, self.options.examples
+        if best.losses is not None and self._rules is not None:
+            examples = len(best.losses)
+            if examples < self._rules.population:
+                low, high = confidence_interval(
+                    best.losses, population=self._rules.population, level=self._rules.level
+                )
+                interval = (low, high) if sign > 0 else (-high, -low)
+        return Best(best.step, sign * best.value, interval, examples)
+
+    def summary(self) -> str:
+        """Return a sentence about the readings, what they took, and the best checkpoint."""
+        counts, best = self.counts, self.best
+        examples = "" if counts["examples"] is None else f" of {counts['examples']:,} examples"
+        saved = "" if counts["saved"] is None else f" ({counts['saved']:.0%} of all were saved)"
+        found = (
+            "none has succeeded" if best is None else f"best at step {best.step}: {best.value:.4g}"
+        )
+        return (
+            f"{counts['readings']} readings{examples}{saved} in {counts['seconds']:.3g} s, "
+            f"{100 * counts['share']:.3g} % of the clock; {found}"
+        )
+
+    @property
+    def counts(self) -> dict[str, Any]:
+        """Counts of the run in plain values.
+
+        ``share`` is the share of the clock that validation took, ``examples`` the number read, and
+        ``saved`` the share of examples that the readings did not need.
+        """
+        history = self._history
+        whole = history.count * (self.options.examples or 0)
+        return {
+            "readings": history.count,
+            "failed": history.failures,
+            "examples": self._examples_read if whole else None,
+            "saved": 1 - self._examples_read / whole if whole else None,
+            "seconds": self._tariff.validation.total,
+            "share": self._tariff.used,
+            "best": None if history.best is None else history.best.step,
+        }
+
+    @property
+    def history(self) -> tuple[tuple[int, float], ...]:
+        """Steps and estimated values of the readings, without those that training went back behind."""
+        sign = self.options.sign
+        return tuple((reading.step, sign * reading.value) for reading in self._history.all)
+
+    @property
+    def readings(self) -> int:
+        """Number of readings so far."""
+        return self._history.count
+
+    # -- state ----------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the whole state in tensors and plain values.
+
+        A reading in progress is closed by loading: its checkpoint counts as it stands.
+        """
+        return {
+            "version": _VERSION,
+            "options": self.options.to_dict(),
+            "tariff": self._tariff.state_dict(),
+            "training": self._training.state_dict(),
+            "history": self._history.state_dict(),
+            "timing": self._timing.state_dict(),
+            "step": self._step,
+            "examples": self._examples_read,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any], changed: Collection[str] = ()) -> None:
+        """Continue from a state; the clock of the run goes on from the seconds in it.
+
+        Args:
+            state: Result of ``state_dict``.
+            changed: Options that may differ from those in the state, such as ``["steps"]``. The number of
+                examples and their order may not.
+
+        Raises:
+            StateMismatchError: If it is no such state, or another option differs; nothing is changed.
+        """
+        self.options.check_same(state, changed)
+        with unchanged_on_error(self._tariff, self._training, self._history, self._timing):
+            try:
+                self._tariff.load_state_dict(state["tariff"])
+                self._training.load_state_dict(state["training"])
+                self._history.load_state_dict(state["history"])
+                self._timing.load_state_dict(state["timing"])
+                self._step, self._examples_read = int(state["step"]), int(state["examples"])
+            except Exception as error:
+                refuse_damage(type(self).__name__, error)
+                raise
+        self._is_open, self._partial = False, None
+
+
+def _is_list(value: object) -> bool:
+    """Return whether a value is a list, tensor or array with at least one dimension."""
+    ndim = getattr(value, "ndim", None)
+    return isinstance(value, Sequence) if ndim is None else ndim > 0
