@@ -86,7 +86,6 @@ class Timing:
         """
         reason, self.has_asked = self._demanded(step, since, last=last), False
         if reason is None and (step >= self.next_check or self._training.has_spiked):
-            self.has_asked = True
             self._training.read()
             self.has_spiked |= self._training.take_spike()
             self.next_check = step + max(1, step // _CHECKS)
@@ -130,6 +129,7 @@ class Timing:
         blind = Outlook(0.0, 0.0, 0.0, ratio, credit)
         reason = pays(blind)
         if reason is None and self._tariff.affords_decision:  # only then the belief matters
+            self.has_asked = True
             reason = pays(self._outlook(step, blind))
         return reason
 

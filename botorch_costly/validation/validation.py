@@ -169,7 +169,7 @@ class Validation:
             best = self._history.best
             earlier = None if best is None else best.losses
             self._partial = PartialReading(self._rules, earlier, self._timing.planned())
-        if self._timing.has_asked or self._is_open:
+        if self._timing.has_asked:
             self._tariff.end(self._tariff.deciding)
         self._tariff.mark()
         return self._is_open
