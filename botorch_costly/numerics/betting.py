@@ -79,14 +79,19 @@ def confidence_interval(
     population: int,  # N, larger than n
     level: float,  # largest probability that the mean of the population is outside
     pilot: int = 32,  # first values, which choose the bounds
+    bound: float | None = None,  # largest distance of two values of the population, if it is known
 ) -> tuple[float, float]:
     """Return an interval that holds the mean of the population, valid whenever drawing ends.
 
-    Values are clipped at three times the largest distance from the median in the pilot.
+    Without a bound, values are clipped at three times the largest distance from the median in the pilot;
+    if these are all equal, nothing is known, and the interval is infinite.
     """
     values = values.double()
     center = values[:pilot].median()
-    bound = _BOUND * float((values[:pilot] - center).abs().max())
+    if bound is None:
+        bound = _BOUND * float((values[:pilot] - center).abs().max())
+    if bound == 0:
+        return -math.inf, math.inf
     clipped = (values - center).clamp(-bound, bound)
     sides = []
     for sign in (1.0, -1.0):

@@ -35,6 +35,7 @@ def compared(
     population: int,  # examples of the whole set
     level: float,  # largest probability of a wrong verdict
     tolerance: float,  # largest difference of the means that is too close to matter
+    is_score: bool = False,  # whether differences up to 1 are those of shares, which have bounds
 ) -> Comparison:
     """Compare two checkpoints on the examples that both have losses for.
 
@@ -47,12 +48,22 @@ def compared(
     if n == population:
         exact: Verdict = "close" if abs(mean) <= tolerance else "better" if mean < 0 else "worse"
         return Comparison(exact, mean, deviation, n)
-    return Comparison(_verdict(differences, population, level, tolerance), mean, deviation, n)
+    bound = _bound_of(differences, is_score=is_score)
+    verdict = _verdict(differences, bound, population, level, tolerance)
+    return Comparison(verdict, mean, deviation, n)
 
 
-def _verdict(differences: Tensor, population: int, level: float, tolerance: float) -> Verdict:
+def _bound_of(differences: Tensor, *, is_score: bool) -> float:
+    """Return a bound of the differences: that of shares, or the one that the pilot suggests."""
+    if is_score and float(differences.abs().max()) <= 1:
+        return 1.0
+    return _BOUND * float(differences[:PILOT].abs().max())
+
+
+def _verdict(
+    differences: Tensor, bound: float, population: int, level: float, tolerance: float
+) -> Verdict:
     """Return the verdict of the test martingales, at most ``level`` of which are wrong."""
-    bound = _BOUND * float(differences[:PILOT].abs().max())
     if len(differences) <= PILOT or bound == 0:
         return "undecided"
 

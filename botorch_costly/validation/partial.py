@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.numerics.betting import confidence_interval
 from botorch_costly.validation.comparison import PILOT, Comparison, compared, needed
 
 _FIRST_SHARE = 8  # the first reading of a run reads one of so many examples
@@ -21,10 +22,25 @@ class Rules(NamedTuple):
     population: int  # examples of the whole set
     level: float  # largest probability of a wrong verdict
     tolerance: float  # largest difference of the means that does not matter
+    is_score: bool = (
+        False  # whether values of examples up to 1 are shares, and not unbounded losses
+    )
 
     def first_plan(self) -> int:
         """Return the number of examples of the first reading."""
         return min(max(2 * PILOT, self.population // _FIRST_SHARE), self.population)
+
+    def interval(self, losses: Tensor) -> tuple[float, float] | None:
+        """Return an interval of the mean over the whole set; None if all of it was read."""
+        if len(losses) >= self.population:
+            return None
+        least, most = float(losses.min()), float(losses.max())
+        is_share = self.is_score and least >= -1 and most <= 0  # accuracies have the sign of a loss
+        bound = 1.0 if is_share else None
+        low, high = confidence_interval(
+            losses, population=self.population, level=self.level, bound=bound
+        )
+        return (max(low, -1.0), min(high, 0.0)) if is_share else (low, high)
 
     def plan(self, latest: int, earlier: int) -> int:
         """Return the number of examples to read at first: as many as the latest reading needed.
@@ -116,6 +132,7 @@ class PartialReading:
                 population=rules.population,
                 level=rules.level,
                 tolerance=rules.tolerance,
+                is_score=rules.is_score,
             )
             wanted = min(self._wanted(n, len(self._earlier)), n + affordable)
             self.planned = max(n, wanted)

@@ -15,7 +15,6 @@ from botorch_costly.errors import (
     check,
     check_count,
 )
-from botorch_costly.numerics.betting import confidence_interval
 from botorch_costly.plain import as_number
 from botorch_costly.randomness import generator_of
 from botorch_costly.rewards.gain import Kind
@@ -114,7 +113,7 @@ class Validation:
         )
         self._rules, self._order = None, list[int]()
         if self.options.examples is not None:
-            self._rules = Rules(self.options.examples, level, min_delta)
+            self._rules = Rules(self.options.examples, level, min_delta, metric == "accuracy")
             generator = generator_of(seed)
             self._order = torch.randperm(self.options.examples, generator=generator).tolist()
         self._tariff, self._training = Tariff(overhead, clock), TrainingLoss()
@@ -300,12 +299,9 @@ class Validation:
             return None
         interval, examples = None, self.options.examples
         if best.losses is not None and self._rules is not None:
-            examples = len(best.losses)
-            if examples < self._rules.population:
-                low, high = confidence_interval(
-                    best.losses, population=self._rules.population, level=self._rules.level
-                )
-                interval = (low, high) if sign > 0 else (-high, -low)
+            interval, examples = self._rules.interval(best.losses), len(best.losses)
+            if interval is not None and sign < 0:
+                interval = -interval[1], -interval[0]
         return Best(best.step, sign * best.value, interval, examples)
 
     def summary(self) -> str:

@@ -1,6 +1,7 @@
 """Capital against hypotheses about a finite population: against the naive bettor, and its guarantees."""
 
 import itertools
+import math
 
 import pytest
 import torch
@@ -58,6 +59,13 @@ def test_a_hypothesis_that_no_remaining_value_can_save_is_refuted() -> None:
     log = log_capital(values, 0.5, population=10, lower=0.0, upper=1.0)
     assert log[5].isinf()  # 6 of 10 values are 1, so the mean is above 0.5
     assert not log[4].isinf()
+
+
+def test_equal_values_say_nothing_without_a_bound_and_much_with_one() -> None:
+    ones = torch.ones(64).double()
+    assert confidence_interval(ones, population=100, level=0.01) == (-math.inf, math.inf)
+    low, high = confidence_interval(ones, population=100, level=0.01, bound=1.0)
+    assert 0.64 <= low < 1.0 <= high
 
 
 def test_intervals_hold_the_mean_at_their_level_whenever_drawing_ends() -> None:

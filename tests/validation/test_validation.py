@@ -158,3 +158,21 @@ def test_losses_may_be_tensors_with_a_graph():
         validation.due(step, train_loss=weight * (1 + 1 / (1 + step)))
     weight.backward()
     assert weight.grad == 1.0
+
+
+@pytest.mark.parametrize("flips", [0, 40])
+def test_accuracies_of_examples_are_compared_within_their_bounds(flips):
+    """Most examples agree: the first ones may all be equal, which bounds nothing by itself."""
+    validation = bc.Validation(1.0, "accuracy", examples=4000)
+    generator = torch.Generator().manual_seed(0)
+    right = torch.rand(4000, generator=generator) < 0.5
+    better = right.clone()
+    wrong = (~right).nonzero().squeeze(1)
+    better[wrong[: 20 * flips]] = True
+    for step, values in enumerate((right, better)):
+        assert validation.due(step, last=True)
+        while validation.examples:
+            validation.tell(values[validation.examples].double())
+    assert validation.verdict == ("better" if flips else "undecided")
+    low, high = validation.best.interval or (0.0, 1.0)
+    assert low <= float(values.double().mean()) <= high
