@@ -26,7 +26,8 @@ import torch
 from torch import Tensor
 
 _LARGEST = 0.75  # share of the bet that could lose all capital
-_BOUND = 3.0  # bound of values, in units of the largest distance from the median in the pilot
+PILOT = 32  # first values, which choose the bounds of values that have none, and are not bet on
+_BOUND = 3.0  # such a bound, in units of the largest distance in the pilot
 _POINTS, _ROUNDS = 32, 3  # nulls that are tested at once, and how often the grid is refined
 
 
@@ -73,12 +74,16 @@ def _inclusive_mean(values: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
     return (0.5 * (lower + upper) + values.cumsum(-1)) / (count + 1)
 
 
+def bound_of(distances: Tensor) -> float:
+    """Return the bound at which distances ``(n,)`` of values without one are clipped, by the pilot."""
+    return _BOUND * float(distances[:PILOT].abs().max())
+
+
 def confidence_interval(
     values: Tensor,  # in the order of drawing, shape: (n,)
     *,
     population: int,  # N, larger than n
     level: float,  # largest probability that the mean of the population is outside
-    pilot: int = 32,  # first values, which choose the bounds
     bound: float | None = None,  # largest distance of two values of the population, if it is known
 ) -> tuple[float, float]:
     """Return an interval that holds the mean of the population, valid whenever drawing ends.
@@ -87,9 +92,9 @@ def confidence_interval(
     if these are all equal, nothing is known, and the interval is infinite.
     """
     values = values.double()
-    center = values[:pilot].median()
+    center = values[:PILOT].median()
     if bound is None:
-        bound = _BOUND * float((values[:pilot] - center).abs().max())
+        bound = bound_of(values - center)
     if bound == 0:
         return -math.inf, math.inf
     clipped = (values - center).clamp(-bound, bound)
@@ -103,7 +108,7 @@ def confidence_interval(
                 population=population,
                 lower=-bound,
                 upper=bound,
-                pilot=min(pilot, len(values)),
+                pilot=min(PILOT, len(values)),
             )
             return capital.amax(-1) >= -math.log(level / 2)
 

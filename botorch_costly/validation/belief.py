@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from botorch_costly.numerics.improvement import expected_improvement
 from botorch_costly.numerics.trend import Trend, advance, observe, predict, prior
 
 _SLOWEST, _FASTEST = -2, 3  # rates of the slope as powers of ten, for curves with a range of 1
@@ -45,15 +46,7 @@ class Forecast(NamedTuple):
 
     def improvement(self, best: float) -> float:
         """Return the expected decrease below ``best``, at least 0."""
-        distance = (best - self.mean) / self.deviation
-        density = (-0.5 * distance.square()).exp() / math.sqrt(2 * math.pi)
-        expected = self.deviation * (distance * torch.special.ndtr(distance) + density)
-        return float(self.weight @ expected)
-
-    @property
-    def center(self) -> float:
-        """The expected value."""
-        return float(self.weight @ self.mean)
+        return float(self.weight @ expected_improvement(-self.mean, self.deviation, -best))
 
 
 class CurveBelief:
@@ -70,7 +63,6 @@ class CurveBelief:
         usable = [reading for reading in readings if math.isfinite(reading.value)]
         usable = usable[1:] if len(usable) >= _LEAST else usable
         usable = usable[-_WINDOW:]
-        self.readings = len(usable)
         self._start = readings[0].step + 1.0
         rates, noises = torch.meshgrid(
             torch.logspace(least, _FASTEST, _FASTEST - least + 1, dtype=torch.float64),

@@ -11,10 +11,7 @@ from typing import Literal, NamedTuple
 
 from torch import Tensor
 
-from botorch_costly.numerics.betting import log_capital
-
-PILOT = 32  # examples that only choose the bounds of the differences
-_BOUND = 3.0  # bound of the differences, in units of the largest one in the pilot
+from botorch_costly.numerics.betting import PILOT, bound_of, log_capital
 
 Verdict = Literal["better", "worse", "close", "undecided"]
 
@@ -57,7 +54,7 @@ def _bound_of(differences: Tensor, *, is_score: bool) -> float:
     """Return a bound of the differences: that of shares, or the one that the pilot suggests."""
     if is_score and float(differences.abs().max()) <= 1:
         return 1.0
-    return _BOUND * float(differences[:PILOT].abs().max())
+    return bound_of(differences)
 
 
 def _verdict(

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.numerics.betting import confidence_interval
-from botorch_costly.validation.comparison import PILOT, Comparison, compared, needed
+from botorch_costly.numerics.betting import PILOT, confidence_interval
+from botorch_costly.validation.comparison import Comparison, compared, needed
 
 _FIRST_SHARE = 8  # the first reading of a run reads one of so many examples
 _NEXT_GAIN = (
@@ -142,9 +142,8 @@ class PartialReading:
         rules, comparison = self._rules, self.comparison
         if comparison.verdict in ("worse", "close"):
             return n
-        if (
-            comparison.verdict == "better"
-        ):  # later checkpoints, with smaller gains, are compared with it
+        if comparison.verdict == "better":
+            # Later checkpoints, with smaller gains, are compared with this one.
             gain = _NEXT_GAIN * comparison.difference
             return max(needed(gain, comparison.deviation, rules.level, rules.population), earlier)
         if n < earlier:

@@ -90,10 +90,6 @@ class Tariff:
             spans.add(now - self._mark, units)
         self._mark = now
 
-    def stop(self) -> None:
-        """Forget the span that was begun, such as at the end of a process."""
-        self._mark = None
-
     @property
     def used(self) -> float:
         """Share of the clock that validation and deciding have taken; 0 before any work."""

@@ -27,8 +27,6 @@ from botorch_costly.validation.tariff import Tariff
 from botorch_costly.validation.timing import Timing
 from botorch_costly.validation.training_loss import TrainingLoss
 
-_VERSION = 1
-
 
 class Best(NamedTuple):
     """The best checkpoint so far."""
@@ -355,7 +353,6 @@ class Validation:
         A reading in progress is closed by loading: its checkpoint counts as it stands.
         """
         return {
-            "version": _VERSION,
             "options": self.options.to_dict(),
             "tariff": self._tariff.state_dict(),
             "training": self._training.state_dict(),

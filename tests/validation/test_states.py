@@ -31,7 +31,8 @@ def test_a_resumed_run_decides_as_the_one_that_went_on(stop, examples):
     second.generator.set_state(run.generator.get_state())
     second.clock.seconds = run.clock.seconds
     run.read.clear()
-    run.validation._tariff.stop()  # the seconds between the last step and the save are in no state
+    for one in (run, second):  # the seconds between the last step and the save are in no state
+        one.validation.start()
     run.play(1000, begin=stop)
     second.play(1000, begin=stop)
     assert second.read == run.read
