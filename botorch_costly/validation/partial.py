@@ -28,7 +28,7 @@ class Rules(NamedTuple):
 
     def first_plan(self) -> int:
         """Return the number of examples of the first reading."""
-        return min(max(2 * PILOT, self.population // _FIRST_SHARE), self.population)
+        return max(self.least(), self.population // _FIRST_SHARE)
 
     def interval(self, losses: Tensor) -> tuple[float, float] | None:
         """Return an interval of the mean over the whole set; None if all of it was read."""
@@ -42,14 +42,9 @@ class Rules(NamedTuple):
         )
         return (max(low, -1.0), min(high, 0.0)) if is_share else (low, high)
 
-    def plan(self, latest: int, earlier: int) -> int:
-        """Return the number of examples to read at first: as many as the latest reading needed.
-
-        Args:
-            latest: Number of examples of the latest reading.
-            earlier: Number of examples of the best checkpoint, which are compared.
-        """
-        return max(min(latest, earlier), min(2 * PILOT, self.population))
+    def least(self) -> int:
+        """Return the smallest number of examples of a shard, which the test can decide on."""
+        return min(2 * PILOT, self.population)
 
 
 class PartialReading:
@@ -59,10 +54,11 @@ class PartialReading:
         rules: Options of the run.
         earlier: Losses of the best checkpoint so far in the order of drawing, ``(k,)``, if there is one.
         planned: Number of examples to read at first.
+        most: Largest number of examples to read in all.
     """
 
-    def __init__(self, rules: Rules, earlier: Tensor | None, planned: int) -> None:
-        self._rules, self._earlier, self.planned = rules, earlier, planned
+    def __init__(self, rules: Rules, earlier: Tensor | None, planned: int, most: int) -> None:
+        self._rules, self._earlier, self.planned, self._most = rules, earlier, planned, most
         self.losses = torch.zeros(0, dtype=torch.float64)
         self.comparison = _UNCOMPARED
 
@@ -134,8 +130,8 @@ class PartialReading:
                 tolerance=rules.tolerance,
                 is_score=rules.is_score,
             )
-            wanted = min(self._wanted(n, len(self._earlier)), n + affordable)
-            self.planned = max(n, wanted)
+            wanted = self._wanted(n, len(self._earlier))
+            self.planned = max(n, min(wanted, n + affordable, self._most))
 
     def _wanted(self, n: int, earlier: int) -> int:
         """Return the number of examples to read in all, without regard to the price."""

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from botorch_costly.validation.belief import CurveBelief, Reading
 from botorch_costly.validation.partial import PartialReading
+from botorch_costly.validation.stopping import improves
 
 
 class Checkpoint(NamedTuple):
@@ -15,6 +16,7 @@ class Checkpoint(NamedTuple):
     step: int
     value: float
     losses: Tensor | None  # of its examples in the order of drawing, shape: (n,)
+    averaged: bool = False  # whether it is an average of weights, which the curve leaves out
 
 
 class Readings:
@@ -26,7 +28,11 @@ class Readings:
         self.before: Checkpoint | None = None  # the best one before the latest reading
         self.examples = 0  # that the latest reading had, if it was of part of the set
         self.count = self.failures = 0
+        self._has_failed = False  # the latest reading
         self._belief: CurveBelief | None = None
+        self._improves: tuple[float, float] | None = (
+            None  # a value, and the probability to go below it
+        )
 
     @property
     def latest(self) -> int:
@@ -51,6 +57,12 @@ class Readings:
             self._belief = CurveBelief(self.all)
         return self._belief
 
+    def improves(self, wanted: float, last: int) -> float:
+        """Return a bound of the probability that the rest of a run has a value below ``wanted``."""
+        if self._improves is None or self._improves[0] != wanted:
+            self._improves = wanted, improves(self.all, wanted, last)
+        return self._improves[1]
+
     @property
     def latest_is_best(self) -> bool:
         """Whether the latest reading, if it is not closed, is of the best checkpoint."""
@@ -63,7 +75,7 @@ class Readings:
     def go_back(self, step: int) -> None:
         """Forget the readings after a step; the best checkpoint is a file, and stays."""
         self.all = [reading for reading in self.all if reading.step <= step]
-        self._belief = None
+        self._belief = self._improves = None
 
     def restore(self, good: int, now: int) -> None:
         """Forget the readings after a good step, whose network is the one of the present step again."""
@@ -71,12 +83,14 @@ class Readings:
         if self.all:
             self.all[-1] = self.all[-1]._replace(step=now)
 
-    def record_whole(self, reading: Reading) -> None:
+    def record_whole(self, reading: Reading, *, averaged: bool) -> None:
         """Add a reading of the whole set."""
         is_better = self.before is None or reading.value < self.before.value
-        self._record(reading, None, is_new=True, is_better=is_better)
+        self._record(reading, None, is_new=True, is_better=is_better, averaged=averaged)
 
-    def record(self, step: int, partial: PartialReading, training: float, *, is_new: bool) -> None:
+    def record(
+        self, step: int, partial: PartialReading, training: float, *, is_new: bool, averaged: bool
+    ) -> None:
         """Add a reading of part of the set, or replace the latest one, which has more examples now."""
         before = self.before
         value = partial.value(None if before is None else before.value)
@@ -86,26 +100,35 @@ class Readings:
         )
         self.examples = len(partial.losses)
         reading = Reading(step, value, partial.variance, training)
-        self._record(reading, partial.losses, is_new=is_new, is_better=is_better)
+        self._record(reading, partial.losses, is_new=is_new, is_better=is_better, averaged=averaged)
 
     def _record(
-        self, reading: Reading, losses: Tensor | None, *, is_new: bool, is_better: bool
+        self,
+        reading: Reading,
+        losses: Tensor | None,
+        *,
+        is_new: bool,
+        is_better: bool,
+        averaged: bool,
     ) -> None:
+        is_finite = math.isfinite(reading.value)
         if not is_new:
-            self.failures -= not math.isfinite(self.all.pop().value)
-        self.all.append(reading)
+            self.failures -= self._has_failed
         self.count += is_new
-        self.failures += not math.isfinite(reading.value)
-        self._belief = None
-        is_better &= math.isfinite(reading.value)
-        self.best = Checkpoint(reading.step, reading.value, losses) if is_better else self.before
+        self._has_failed = not is_finite
+        self.failures += self._has_failed
+        if not averaged:
+            self.all = [*(self.all if is_new else self.all[:-1]), reading]
+            self._belief = self._improves = None
+        found = Checkpoint(reading.step, reading.value, losses, averaged)
+        self.best = found if is_better and is_finite else self.before
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state in tensors and plain values; a reading in progress counts as it stands."""
         best = self.best
         return {
             "all": [list(reading) for reading in self.all],
-            "best": None if best is None else [best.step, best.value],
+            "best": None if best is None else [best.step, best.value, best.averaged],
             "losses": None if best is None or best.losses is None else best.losses.clone(),
             "examples": self.examples,
             "counts": [self.count, self.failures],
@@ -116,7 +139,9 @@ class Readings:
         self.all = [Reading(*reading) for reading in state["all"]]
         losses = None if state["losses"] is None else state["losses"].clone()
         best = state["best"]
-        self.best = None if best is None else Checkpoint(best[0], best[1], losses)
+        self.best = (
+            None if best is None else Checkpoint(best[0], best[1], losses, best[2:] == [True])
+        )
         self.before = self.best
         self.examples, (self.count, self.failures) = state["examples"], state["counts"]
-        self._belief = None
+        self._belief = self._improves = None

@@ -44,6 +44,8 @@ class Spans:
 
     def _without_jump(self, seconds: float, units: int) -> float:
         """Return the seconds, or those expected if the clock has gone back or jumped."""
+        if 0 <= seconds <= _LEAST_JUMP:  # the median is not needed
+            return seconds
         expected = units * self.unit
         is_jump = seconds > max(_JUMP * expected, _LEAST_JUMP) if self._recent else False
         if seconds >= 0 and not is_jump:
@@ -67,7 +69,9 @@ class Spans:
 
 
 class Tariff:
-    """The clock of a run, split into training, validation, and deciding when to validate.
+    """The clock of a run, split into training, validation, deciding when to validate, and watching.
+
+    Deciding are calls that ask the belief, which can wait; watching are the short ones of all steps.
 
     Args:
         share: Largest share of the clock that validation and deciding may take, in (0, 1].
@@ -76,7 +80,8 @@ class Tariff:
 
     def __init__(self, share: float, clock: Callable[[], float] = time.perf_counter) -> None:
         self.share, self._clock = share, clock
-        self.training, self.validation, self.deciding = Spans(), Spans(), Spans()
+        self.training, self.validation = Spans(), Spans()
+        self.deciding, self.watching = Spans(), Spans()
         self._mark: float | None = None
 
     def mark(self) -> None:
@@ -98,7 +103,7 @@ class Tariff:
 
     @property
     def _spent(self) -> float:
-        return self.validation.total + self.deciding.total
+        return self.validation.total + self.deciding.total + self.watching.total
 
     @property
     def affords_decision(self) -> bool:
@@ -107,25 +112,40 @@ class Tariff:
             self.share >= 1 or self.deciding.total <= _DECIDING * self.share * self.training.total
         )
 
-    def allowance(self, steps_left: int = 0) -> float:
-        """Return the seconds of validation that the share leaves, now or after further steps."""
+    def budget(self, steps_ahead: int = 0) -> float:
+        """Return the seconds of validation in the share of a run that goes on for further steps."""
         if self.share >= 1:
             return math.inf
-        ahead = steps_left * self.training.unit if steps_left else 0.0
+        ahead = steps_ahead * self.training.unit if steps_ahead else 0.0
         training = self.training.total + (ahead if math.isfinite(ahead) else 0.0)
-        return self.share / (1 - self.share) * training - self._spent
+        return self.share / (1 - self.share) * training
+
+    def allowance(self, steps_ahead: int = 0, pace: float = 0.0) -> float:
+        """Return the seconds of validation that the share leaves.
+
+        Args:
+            steps_ahead: Further steps that count.
+            pace: Power of the part of the training that is over, as a factor of the budget: with 1 the
+                further steps do not count, with 0 they do as if they were over.
+        """
+        done = self.training.total
+        budget, part = self.budget(steps_ahead), 1.0
+        if pace > 0 and done > 0 and math.isfinite(budget):
+            part = self.budget() / budget
+        return budget * part**pace - self._spent
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state in plain values; a span that was begun is no part of it."""
-        return {
-            "training": self.training.state_dict(),
-            "validation": self.validation.state_dict(),
-            "deciding": self.deciding.state_dict(),
-        }
+        return {name: spans.state_dict() for name, spans in self._all.items()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a state."""
-        self.training.load_state_dict(state["training"])
-        self.validation.load_state_dict(state["validation"])
-        self.deciding.load_state_dict(state["deciding"])
+        """Continue from a state; those of earlier versions lack the seconds of watching."""
+        for name, spans in self._all.items():
+            if name in state or name != "watching":
+                spans.load_state_dict(state[name])
         self._mark = None
+
+    @property
+    def _all(self) -> dict[str, Spans]:
+        names = ("training", "validation", "deciding", "watching")
+        return {name: getattr(self, name) for name in names}

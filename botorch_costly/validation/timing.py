@@ -1,15 +1,19 @@
 """When a reading of the validation set pays: the rule of ``Validation``, a function of its belief."""
 
+import logging
 import math
 import sys
 from typing import Any, NamedTuple
 
 from botorch_costly.validation.options import Options
-from botorch_costly.validation.partial import Rules
+from botorch_costly.validation.partial import PartialReading, Rules
 from botorch_costly.validation.readings import Readings
 from botorch_costly.validation.tariff import Tariff
 from botorch_costly.validation.training_loss import TrainingLoss
 
+_logger = logging.getLogger(__name__)
+_PACE = 0.7  # power of the part of a planned run that is over: the part of the share that is due
+_READINGS = 20  # of part of the examples, among which the share of the run is divided at most
 _STOCK = 2.0  # credit at which a reading is due whatever the belief is
 _REACHED = 0.6  # probability of having reached the target, times the credit, at which one is due
 _IMPROVEMENT = 0.05  # expected improvement at which one is due, in units of that of the run so far,
@@ -75,6 +79,17 @@ class Timing:
         self.has_spiked = False  # since the latest reading
         self.has_asked = False  # the belief, at the latest step
         self.reason = "no step yet"
+        self._was_last = False  # whether the latest step was read as the last one
+        self._averages = False  # whether averages of weights are read, too
+
+    def is_average_due(self, step: int) -> bool:
+        """Return whether an average of weights is read after the reading of a step."""
+        self._averages = True
+        is_read = self._history.latest == step and bool(self._history.all)
+        if is_read and (self._was_last or self._credit(step) >= 1):
+            self.reason = "the average of weights"
+            return True
+        return False
 
     def is_due(self, step: int, since: int, *, last: bool) -> bool:
         """Return whether a step is read; ``reason`` says why.
@@ -98,7 +113,8 @@ class Timing:
     def _demanded(self, step: int, since: int, *, last: bool) -> str | None:
         """Return the reason for a reading whatever it costs."""
         end = self._options.steps
-        if last or (end is not None and since < end <= step):
+        self._was_last = last or (end is not None and since < end <= step)
+        if self._was_last:
             return "the last step"
         is_known = any(since < known <= step for known in self._options.read_at)
         return "a step of read_at" if is_known else None
@@ -135,14 +151,30 @@ class Timing:
 
     def _credit(self, step: int) -> float:
         """Return the number of readings that the share affords at a step."""
-        price = self._tariff.validation.unit * self.planned()
-        allowance = self._tariff.allowance()
-        if self._options.steps is not None and step < self._options.steps:
-            at_the_end = self._tariff.allowance(self._options.steps - step)
-            allowance = min(allowance, at_the_end - price)
+        price, allowance = self._price(), self._allowance(step)
         if math.isinf(allowance) or price <= 0:
             return math.inf if allowance > 0 else 0.0
         return allowance / price
+
+    def _price(self) -> float:
+        """Return the seconds that a reading is expected to take."""
+        examples = self._history.examples or (
+            1 if self._rules is None else self._rules.first_plan()
+        )
+        return self._tariff.validation.unit * examples
+
+    def _allowance(self, step: int) -> float:
+        """Return the seconds of validation that the share leaves at a step.
+
+        Where the end is known the share is that of the whole run. Early readings, in which the curve
+        changes most, run ahead of an even pace; the last one is put aside.
+        """
+        if self._options.steps is None or step >= self._options.steps:
+            return self._tariff.allowance()
+        ahead = self._options.steps - step
+        readings = 2 if self._averages else 1  # of the last step
+        at_the_end = self._tariff.allowance(ahead) - readings * self._price()
+        return min(self._tariff.allowance(ahead, pace=_PACE), at_the_end)
 
     def _outlook(self, step: int, blind: Outlook) -> Outlook:
         """Return the value of a reading at a step by the belief, if a reading has succeeded."""
@@ -155,26 +187,59 @@ class Timing:
         improvement = forecast.improvement(history.best.value)
         return Outlook(reaches, improvement, history.improved, blind.ratio, blind.credit)
 
-    def planned(self) -> int:
-        """Return the number of examples of the next reading at first; 1 for the whole set."""
-        if self._rules is None:
-            return 1
-        best = self._history.best
-        if best is None or best.losses is None:
-            return self._rules.first_plan()
-        return self._rules.plan(self._history.examples, len(best.losses))
+    def reading(self, step: int, rules: Rules) -> PartialReading:
+        """Return a new reading of part of the examples at a step.
 
-    def affordable(self) -> int:
-        """Return the number of further examples that the share of the clock leaves."""
-        unit, allowance = self._tariff.validation.unit, self._tariff.allowance()
+        Many readings of few examples find better checkpoints than few of many.
+        """
+        best, most = self._history.best, self._most(step, rules)
+        if best is None or best.losses is None:
+            return PartialReading(rules, None, rules.first_plan(), most)
+        planned = min(max(most // 2, rules.least()), len(best.losses))
+        return PartialReading(rules, best.losses, planned, most)
+
+    def _most(self, step: int, rules: Rules) -> int:
+        """Return the largest number of examples of a reading.
+
+        A run whose end is unknown is expected to last as long again.
+        """
+        end = 2 * step if self._options.steps is None else self._options.steps
+        budget = self._tariff.budget(max(end - step, 0))
+        unit = self._tariff.validation.unit
+        if not (unit > 0 and math.isfinite(budget)):
+            return rules.population
+        return min(max(int(budget / unit / _READINGS), rules.least()), rules.population)
+
+    def affordable(self, step: int) -> int:
+        """Return the number of further examples that the share of the clock leaves at a step."""
+        unit, allowance = self._tariff.validation.unit, self._allowance(step)
         is_limited = unit > 0 and math.isfinite(allowance)
         return max(int(allowance / unit), 0) if is_limited else sys.maxsize
 
+    def warn_if_dear(self, step: int) -> None:
+        """Warn once, after the first reading, if the share of the whole run affords no such reading."""
+        end, price = self._options.steps, self._price()
+        if self._history.count != 1 or end is None or step >= end:
+            return
+        budget = self._tariff.budget(end - step)
+        if price > budget:
+            _logger.warning(
+                "A reading took %.3g s, and %.3g %% of the clock of the whole run are %.3g s: the next "
+                "one is that of the last step. Raise overhead, or read fewer examples.",
+                *(price, 100 * self._options.overhead, budget),
+            )
+
     def state_dict(self) -> dict[str, Any]:
         """Return the state in plain values."""
-        return {"next": self.next_check, "spiked": self.has_spiked, "reason": self.reason}
+        return {
+            "next": self.next_check,
+            "spiked": self.has_spiked,
+            "reason": self.reason,
+            "averages": self._averages,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a state."""
         self.next_check, self.has_spiked = state["next"], state["spiked"]
         self.reason = state["reason"]
+        self._averages = state.get("averages", False)  # states of earlier versions lack it

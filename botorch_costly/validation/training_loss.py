@@ -36,7 +36,9 @@ class TrainingLoss:
         Raises:
             InvalidArgumentError: If it is neither.
         """
-        if isinstance(loss, Tensor) and loss.numel() == 1 and loss.dtype.is_floating_point:
+        if type(loss) is float and not self._unread:  # most calls; the checks below take longer
+            self._add(loss)
+        elif isinstance(loss, Tensor) and loss.numel() == 1 and loss.dtype.is_floating_point:
             if loss.device.type == "cpu":
                 self._add(loss.item())
                 return

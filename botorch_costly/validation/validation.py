@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -10,22 +10,21 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.state import refuse_damage, unchanged_on_error
 from botorch_costly.errors import (
-    InvalidArgumentError,
-    InvalidShapeError,
     check,
     check_count,
 )
-from botorch_costly.plain import as_number
 from botorch_costly.randomness import generator_of
+from botorch_costly.rewards.direction import Direction
 from botorch_costly.rewards.gain import Kind
 from botorch_costly.validation.belief import Reading
 from botorch_costly.validation.options import Options, checked_steps
 from botorch_costly.validation.partial import PartialReading, Rules
 from botorch_costly.validation.readings import Readings
-from botorch_costly.validation.stopping import LEAST, improves
+from botorch_costly.validation.stopping import LEAST
 from botorch_costly.validation.tariff import Tariff
 from botorch_costly.validation.timing import Timing
 from botorch_costly.validation.training_loss import TrainingLoss
+from botorch_costly.validation.values import Values, checked
 
 
 class Best(NamedTuple):
@@ -35,6 +34,7 @@ class Best(NamedTuple):
     value: float  # estimated mean of the metric over the whole set
     interval: tuple[float, float] | None  # of this mean; None if the whole set was read
     examples: int | None  # that were read; None for a metric on the whole set
+    averaged: bool = False  # whether it is the average of weights, see ``due_average``
 
 
 class Validation:
@@ -48,7 +48,8 @@ class Validation:
     Args:
         overhead: Largest share of the clock that validation and deciding about it may take, in (0, 1];
             with 1 all steps are read. Readings at ``read_at`` and at the last step are made in any
-            case, and count.
+            case, and count. With ``steps`` the share is that of the whole run, and early readings run
+            ahead of it.
         metric: Kind of the metric: ``"loss"`` is minimized, ``"accuracy"``, or another score, maximized.
         examples: Number of examples of the validation set, if ``tell`` gets a value for each example.
             None for metrics that are no means over examples, such as BLEU, which need the whole set.
@@ -115,12 +116,13 @@ class Validation:
             generator = generator_of(seed)
             self._order = torch.randperm(self.options.examples, generator=generator).tolist()
         self._tariff, self._training = Tariff(overhead, clock), TrainingLoss()
-        self._history = Readings()
+        self._history, self._direction = Readings(), Direction(metric)
         self._timing = Timing(
             self.options, self._rules, self._tariff, self._training, self._history
         )
         self._partial: PartialReading | None = None  # the reading in progress
-        self._is_open = False  # whether a reading is due or in progress
+        self._is_open = False  # whether a reading is due or in progress,
+        self._is_average = False  # and it is that of an average of weights
         self._step = -1
         self._examples_read = 0
 
@@ -154,22 +156,37 @@ class Validation:
         if train_loss is not None:
             self._training.add(train_loss)
         self._tariff.end(self._tariff.training, max(step - self._step, 1))
-        self._is_open = False
+        self._is_open = self._is_average = False
         self._history.close()
         if step < self._step:
             self._history.go_back(step)
             self._timing.next_check = -1
         since, self._step = self._step if step >= self._step else step - 1, step
-        self._is_open = self._timing.is_due(step, since, last=last)
-        self._partial = None
-        if self._is_open and self._rules is not None:
-            best = self._history.best
-            earlier = None if best is None else best.losses
-            self._partial = PartialReading(self._rules, earlier, self._timing.planned())
-        if self._timing.has_asked:
-            self._tariff.end(self._tariff.deciding)
-        self._tariff.mark()
+        self._begin(is_due=self._timing.is_due(step, since, last=last))
+        has_asked = self._timing.has_asked
+        self._tariff.end(self._tariff.deciding if has_asked else self._tariff.watching)
         return self._is_open
+
+    def due_average(self) -> bool:
+        """Return whether to validate an average of weights after a reading of the latest step.
+
+        The average, such as that of ``torch.optim.swa_utils.AveragedModel``, is read like a checkpoint
+        by ``examples`` and ``tell``. It may be the best one, but the curve of the run leaves it out.
+        It is due where the share affords it, and in any case at the last step, for which its price is
+        put aside from the first call on.
+        """
+        check(self._step >= 0, "due_average", "a step before, by validation.due(step)", "none")
+        self._history.close()
+        self._is_average = True
+        self._begin(is_due=self._timing.is_average_due(self._step))
+        self._tariff.end(self._tariff.watching)
+        return self._is_open
+
+    def _begin(self, *, is_due: bool) -> None:
+        """Begin a reading if it is due."""
+        self._is_open, self._partial = is_due, None
+        if is_due and self._rules is not None:
+            self._partial = self._timing.reading(self._step, self._rules)
 
     # -- telling --------------------------------------------------------------------------------------
 
@@ -183,7 +200,7 @@ class Validation:
             return []
         return self._order[len(self._partial.losses) : self._partial.planned]
 
-    def tell(self, value: float | Tensor | Sequence[float]) -> None:
+    def tell(self, value: Values) -> None:
         """Record a reading of the latest step, or a further shard of it.
 
         Without a reading that is due, it is one of the caller's, which counts like the others.
@@ -199,7 +216,8 @@ class Validation:
                 changed.
         """
         check(self._step >= 0, "tell", "a step before, by validation.due(step)", "none")
-        losses = self._checked(value)
+        has_examples = self._rules is not None
+        losses = self.options.sign * checked(value, len(self.examples), has_examples=has_examples)
         if losses.ndim:
             self._tariff.end(self._tariff.validation, len(losses))
             self._add_shard(losses)
@@ -208,23 +226,9 @@ class Validation:
             self._tariff.end(self._tariff.validation, self.options.examples or 1)
             self._examples_read += self.options.examples or 0
             reading = Reading(self._step, float(losses), 0.0, self._training.level)
-            self._history.record_whole(reading)
+            self._history.record_whole(reading, averaged=self._is_average)
+            self._end_reading()
         self._tariff.end(self._tariff.deciding)
-
-    def _checked(self, value: float | Tensor | Sequence[float]) -> Tensor:
-        """Return a loss, shape ``()``, or the losses of the examples that are due, ``(n,)``."""
-        sign, count = self.options.sign, len(self.examples)
-        if self._rules is None or not _is_list(value):
-            return torch.tensor(sign * as_number("value", value), dtype=torch.float64)
-        check(count > 0, "tell", "a number, for no examples are due", "values of examples")
-        try:
-            values = torch.as_tensor(value).detach().to("cpu", torch.float64)
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise InvalidArgumentError("value", "a number for each example", value) from error
-        expected = f"{count} values, one for each of validation.examples"
-        shape = tuple(values.shape)
-        check(shape == (count,), "value", expected, f"shape {shape}", InvalidShapeError)
-        return sign * values
 
     def _add_shard(self, losses: Tensor) -> None:
         """Add the losses of the examples that were due to the reading in progress."""
@@ -232,10 +236,19 @@ class Validation:
         if partial is None:
             return
         is_new = not len(partial.losses)
-        partial.add(losses, self._timing.affordable())
+        partial.add(losses, self._timing.affordable(self._step))
         self._examples_read += len(losses)
         self._is_open = not partial.is_complete
-        self._history.record(self._step, partial, self._training.level, is_new=is_new)
+        level, averaged = self._training.level, self._is_average
+        self._history.record(self._step, partial, level, is_new=is_new, averaged=averaged)
+        if not self._is_open:
+            self._end_reading()
+
+    def _end_reading(self) -> None:
+        """Warn of a reading that says that the metric or the share is not as meant."""
+        if not self._is_average:
+            self._direction.watch(self.options.sign * self._history.all[-1].value)
+        self._timing.warn_if_dear(self._step)
 
     def restored_to(self, step: int) -> None:
         """Record that the run was put back to its state at an earlier step, while its steps count on.
@@ -286,8 +299,7 @@ class Validation:
         last = self.options.steps or 0
         if self._step < max(self.options.read_at, default=0):  # the rate still has to fall
             return False
-        wanted = history.best.value - self.options.min_delta
-        return improves(history.all, wanted, last) < limit
+        return history.improves(history.best.value - self.options.min_delta, last) < limit
 
     @property
     def best(self) -> Best | None:
@@ -300,7 +312,7 @@ class Validation:
             interval, examples = self._rules.interval(best.losses), len(best.losses)
             if interval is not None and sign < 0:
                 interval = -interval[1], -interval[0]
-        return Best(best.step, sign * best.value, interval, examples)
+        return Best(best.step, sign * best.value, interval, examples, best.averaged)
 
     def summary(self) -> str:
         """Return a sentence about the readings, what they took, and the best checkpoint."""
@@ -385,9 +397,3 @@ class Validation:
                 refuse_damage(type(self).__name__, error)
                 raise
         self._is_open, self._partial = False, None
-
-
-def _is_list(value: object) -> bool:
-    """Return whether a value is a list, tensor or array with at least one dimension."""
-    ndim = getattr(value, "ndim", None)
-    return isinstance(value, Sequence) if ndim is None else ndim > 0
