@@ -2,12 +2,9 @@
 
 import contextlib
 import copy
-import dataclasses
-import io
 import json
 import math
 import pickle
-from functools import cache
 from typing import get_args
 
 import pytest
@@ -19,55 +16,15 @@ from botorch_costly.ask_tell.protocol import Tells, check_asked
 from botorch_costly.ask_tell.state import DESCRIPTION
 from botorch_costly.space import SearchSpace
 from tests.cases import quick
+from tests.laws.optimizer_runs import MOST, after, saved_run, step, through_a_file
 from tests.machines.abuse import functions_of, interrupted
 from tests.registry.optimizers import BY_DEFAULT, OPTIMIZERS
 from tests.tuners.online.states import leaves, same
-
-ROUNDS, MOST = 14, 7
-SAVED = (0, 1, 3, 5, 7, 9, 13)  # rounds before which the state of a run is kept
-
-# Those whose rounds do not depend on each other: a plan and a population refuse a round of the user's.
-FREE = [name for name in OPTIMIZERS if not name.startswith(("Twin", "Population"))]
-FREE_BY_DEFAULT = [name for name in FREE if name in BY_DEFAULT]
-BOUND = [name for name in OPTIMIZERS if name not in FREE]
 
 
 @pytest.fixture(params=quick(OPTIMIZERS, *BY_DEFAULT))
 def case(request):
     return OPTIMIZERS[request.param]
-
-
-def step(case, optimizer):
-    """Ask once, and tell what is to be told."""
-    suggestion = optimizer.ask()
-    if suggestion.query:
-        case.tell(optimizer, suggestion, math.sin(suggestion.id))
-    return suggestion
-
-
-@cache
-def saved_run(case):
-    """Return the suggestions of a run, and states of it from before some of its rounds."""
-    optimizer, whole, states = case.make(0), [], {}
-    for number in range(ROUNDS):
-        if number in SAVED:
-            states[number] = copy.deepcopy(optimizer.state_dict())
-        whole.append(step(case, optimizer))
-    return whole, states
-
-
-def after(case, rounds):
-    """Return an optimizer after some of the rounds of ``saved_run``, one of ``SAVED``."""
-    optimizer = case.make(0)
-    optimizer.load_state_dict(saved_run(case)[1][rounds])
-    return optimizer
-
-
-def through_a_file(state):
-    file = io.BytesIO()
-    torch.save(state, file)
-    file.seek(0)
-    return torch.load(file, weights_only=True)
 
 
 def test_the_seed_alone_decides(case):
@@ -79,17 +36,17 @@ def test_the_seed_alone_decides(case):
 
 
 def test_a_run_goes_on_from_a_state_saved_at_any_point(case):
-    whole, states = saved_run(case)
-    for stop in (0, 1, 7, 13):
-        second, expected = case.make(0), whole[stop : stop + MOST]
+    """Without a round, with little to go by, in the middle for as long as a run, and near its end."""
+    whole, states, _ = saved_run(case)
+    for stop, rounds in ((0, 2), (1, 3), (7, MOST), (13, 1)):
+        second, expected = case.make(0), whole[stop : stop + rounds]
+        assert len(expected) == rounds
         second.load_state_dict(through_a_file(states[stop]))
         assert [step(case, second) for _ in expected] == expected
 
 
 def test_a_resumed_run_reads_as_the_one_that_went_on(case):
-    run = case.make(0)
-    for _ in range(9):
-        step(case, run)
+    run = copy.deepcopy(saved_run(case)[2])
     for is_pending in (False, True):
         if is_pending:
             run.ask()
@@ -234,16 +191,6 @@ def test_a_reader_keeps_what_was_read(case):
     assert (history, decisions) == copies
 
 
-def test_asking_beyond_the_horizon_is_named_and_changes_nothing(case):
-    optimizer = after(case, 13)
-    for _ in range(13, case.horizon):
-        step(case, optimizer)
-    before = copy.deepcopy(optimizer.state_dict())
-    with pytest.raises(errors.HorizonExceededError, match=f"at most {case.horizon} "):
-        optimizer.ask()
-    assert same(optimizer.state_dict(), before)
-
-
 def test_a_file_is_replaced_at_once_and_loads_into_parts_of_equal_options(
     case, tmp_path, monkeypatch
 ):
@@ -269,101 +216,6 @@ def test_a_file_is_replaced_at_once_and_loads_into_parts_of_equal_options(
     with pytest.raises(errors.StateMismatchError, match="written by save"):
         load(path, optimizer=other)
     assert same(other.state_dict(), optimizer.state_dict())
-
-
-@pytest.mark.parametrize("name", quick(FREE, *FREE_BY_DEFAULT))
-def test_a_cancelled_suggestion_leaves_its_number_alone(name):
-    """Nothing else of it is left, in states as well; later numbers and tells go on."""
-    case = OPTIMIZERS[name]
-    optimizer = after(case, 3)
-    rows = optimizer.history
-    first, second = optimizer.ask(), optimizer.ask()
-    optimizer.cancel(pickle.loads(pickle.dumps(first)))
-    optimizer.cancel(second)
-    assert optimizer.history == rows
-    assert optimizer.pending == ()
-    before = copy.deepcopy(optimizer.state_dict())
-    with pytest.raises(errors.UnknownDecisionError):
-        optimizer.cancel(first)
-    finished = {outcome.round for outcome in optimizer.observations}
-    for decision in [decision for decision in optimizer.decisions if decision.round in finished]:
-        with pytest.raises(errors.AlreadyToldError):
-            optimizer.cancel(decision)
-    assert same(optimizer.state_dict(), before)
-    again = case.make(0)
-    again.load_state_dict(through_a_file(optimizer.state_dict()))
-    assert step(case, optimizer) == step(case, again)
-    assert optimizer.decisions[-1].round == 5
-
-
-def enqueued(optimizer, suggestion):
-    """Enter the setting of another optimizer's suggestion."""
-    if optimizer.tells != "curve":
-        return optimizer.enqueue(suggestion.config, suggestion.fidelity or None)
-    training = suggestion.training if suggestion.training != suggestion.round else None
-    return optimizer.enqueue(suggestion.config, suggestion.until, training=training)
-
-
-@pytest.mark.parametrize("name", quick(FREE, *FREE_BY_DEFAULT))
-def test_an_enqueued_setting_is_as_if_it_had_been_asked_for(name):
-    """Another program's evaluations, entered and told, are in the history, and the run goes on."""
-    case = OPTIMIZERS[name]
-    asked, entering = case.make(0), case.make(0)
-    for _ in range(5):
-        suggestion = asked.ask()
-        entered = enqueued(entering, suggestion)
-        assert entered in entering.pending
-        case.tell(asked, suggestion, math.sin(suggestion.id))
-        case.tell(entering, entered, math.sin(suggestion.id))
-    for ours, theirs in zip(asked.history, entering.history, strict=True):
-        unlike = {key for key in ours if ours[key] != theirs[key]}
-        assert unlike <= {"reason", "share", "weights", "query", "confidence", "interval"}
-    before = copy.deepcopy(entering.state_dict())
-    with pytest.raises(errors.InvalidConfigError):
-        enqueued(entering, dataclasses.replace(suggestion, config={"lr": 5.0}))
-    assert same(entering.state_dict(), before)
-    again = case.make(0)
-    again.load_state_dict(through_a_file(before))
-    assert step(case, entering) == step(case, again)
-
-
-@pytest.mark.parametrize("name", quick(FREE, *FREE_BY_DEFAULT))
-@pytest.mark.parametrize("between", [0, 1, 3])
-def test_of_a_cancelled_setting_of_the_user_nothing_is_left(name, between):
-    """Not in later suggestions or states, whichever setting it was; a bandit's arm has no probability."""
-    case = OPTIMIZERS[name]
-    runs = []
-    for number in (0, 1):
-        optimizer = after(case, 7)
-        setting = saved_run(case)[0][number]
-        is_curve = optimizer.tells == "curve"
-        mine = optimizer.enqueue(setting.config, 1) if is_curve else enqueued(optimizer, setting)
-        pickle.dumps(optimizer.state_dict())
-        optimizer.cancel(mine)
-        again = case.make(0)
-        again.load_state_dict(through_a_file(optimizer.state_dict()))
-        runs += [optimizer, again]
-    for _ in range(between):
-        first, *others = [step(case, optimizer) for optimizer in runs]
-        assert others == [first] * 3
-    states = [optimizer.state_dict() for optimizer in runs]
-    assert all(same(states[0], state) for state in states[1:])
-
-
-@pytest.mark.parametrize("name", quick(BOUND, *[name for name in BOUND if name in BY_DEFAULT]))
-def test_a_plan_refuses_rounds_of_the_user_and_is_unchanged(name):
-    case = OPTIMIZERS[name]
-    optimizer = after(case, 3)
-    suggestion = optimizer.ask()
-    before = copy.deepcopy(optimizer.state_dict())
-    for refused in (
-        lambda: optimizer.enqueue(suggestion.config),
-        lambda: optimizer.cancel(suggestion),
-    ):
-        with pytest.raises(errors.InvalidArgumentError, match=r"Expected .*; Received"):
-            refused()
-        assert same(optimizer.state_dict(), before)
-    step(case, optimizer)
 
 
 def test_every_optimizer_has_the_same_face(case, tmp_path):
@@ -410,7 +262,7 @@ def test_earlier_names_work_and_warn(case):
         run.adopt(suggestion.config)
 
 
-def test_the_last_round_of_a_horizon_is_queried_by_those_that_say_so(case):
+def test_the_last_round_of_a_horizon_is_queried_by_those_that_say_so_and_is_the_last(case):
     """A loop that asks `if decision.query` alone hears of a network that diverged in the last round."""
     optimizer = after(case, 13)
     for _ in range(13, case.horizon - 1):
@@ -419,3 +271,10 @@ def test_the_last_round_of_a_horizon_is_queried_by_those_that_say_so(case):
     last = optimizer.ask()
     assert last.round == case.horizon - 1
     assert last.query or not (optimizer.queries_last and may_query)
+    for is_told in (False, True):
+        if is_told and last.query:
+            case.tell(optimizer, last, 0.5)
+        before = copy.deepcopy(optimizer.state_dict())
+        with pytest.raises(errors.HorizonExceededError, match=f"at most {case.horizon} "):
+            optimizer.ask()
+        assert same(optimizer.state_dict(), before)
