@@ -4,10 +4,14 @@ import os
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import botorch_costly
 from botorch_costly.files import replacing
+
+PACKAGE = str(Path(botorch_costly.__file__).parent)
 
 
 def write(path, content):
@@ -72,8 +76,11 @@ def test_permissions_and_links_are_kept(tmp_path):
 # --- kind: what a killed process leaves is taken for ever, or taken from one that is still writing -----
 
 
+# The package without its first module, which imports for seconds.
 KILLED = """
-import os, sys
+import os, sys, types
+sys.modules["botorch_costly"] = types.ModuleType("botorch_costly")
+sys.modules["botorch_costly"].__path__ = [sys.argv[3]]
 from botorch_costly.files import replacing
 with replacing(sys.argv[1]) as file, replacing(sys.argv[2]):
     file.write(b"half of")
@@ -86,7 +93,7 @@ def test_what_a_killed_process_left_is_removed_by_the_next_save(tmp_path):
     path = tmp_path / "state"
     write(path, b"old")
     paths = [str(tmp_path / name) for name in ("state", "state.pt")]
-    subprocess.run([sys.executable, "-c", KILLED, *paths], check=False)
+    subprocess.run([sys.executable, "-c", KILLED, *paths, PACKAGE], check=False)
     left = set(os.listdir(tmp_path)) - {"state"}
     assert len(left) == 2
     (tmp_path / ".state.mine.part").write_bytes(b"")  # of no save

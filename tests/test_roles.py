@@ -80,13 +80,13 @@ def online(name, start=0.01, **options):
     space = bc.SearchSpace(
         {name: bc.Real(1e-5, 1.0, log=True, **options), "mix": bc.Real(0.0, 1.0)}
     )
-    return bc.OnlineTuner(space, 60, start={name: start, "mix": 0.1}, seed=3)
+    return bc.OnlineTuner(space, 40, start={name: start, "mix": 0.1}, seed=3)
 
 
 @cache
 def decisions(name, **options):
     tuner, played = online(name, **options), []
-    for round in range(60):
+    for round in range(40):
         decision = tuner.ask()
         if decision.query:
             tuner.tell(decision, -((decision.config["mix"] - 0.5) ** 2) - 0.001 * round)

@@ -43,7 +43,7 @@ spaces = st.dictionaries(
 ).map(SearchSpace)
 
 
-def points(space, n=16, seed=0):
+def points(space, n=8, seed=0):
     """Points in and a little outside the cube, some of them on its faces."""
     generator = torch.Generator().manual_seed(seed)
     cube = torch.rand(n, space.dim, generator=generator, dtype=torch.float64)

@@ -125,7 +125,7 @@ class TestLongRun:
         problem = replace(with_optimizer(name), steps=8)
         run = problem.setup(0)
         before = run.validate().loss
-        for _ in range(20):
+        for _ in range(10):
             run.train_round(problem.default)
         assert run.validate().loss < before - 0.01
 

@@ -219,7 +219,7 @@ class TestBadInput:
 
 @pytest.mark.parametrize("method", quick(METHODS, "priced"))
 def test_a_killed_run_continues_with_the_same_decisions(method, tmp_path):
-    one = problem(epochs=6)
+    one = problem(epochs=4)
     straight = run_online(one, policy_of(method, one, 7), 7, report_every=one.horizon)
 
     def kill(record):
@@ -236,7 +236,7 @@ def test_a_killed_run_continues_with_the_same_decisions(method, tmp_path):
 
 @pytest.mark.parametrize("method", quick(EXPORTED, "one operation"))
 def test_an_exported_schedule_is_replayed_to_the_identical_run(method, tmp_path):
-    one = problem(epochs=6)
+    one = problem(epochs=4)
     record = run_online(one, policy_of(method, one, 3), 3, report_every=one.horizon)
     schedule_of(record).to_json(tmp_path / "schedule.json")
     policy = ReplayPolicy(Schedule.from_json(tmp_path / "schedule.json"))

@@ -71,13 +71,20 @@ def setting():
     return truth, draw(truth, range(TRIALS), HORIZON, seed=38)
 
 
+@pytest.fixture(scope="module")
+def all_together(setting):
+    """All cases in one program."""
+    truth, draws = setting
+    return play(truth, [case.policy for case in CASES.values()], draws)
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_a_run_is_the_loop_of_the_paper(setting, name):
+def test_a_run_is_the_loop_of_the_paper(setting, all_together, name):
     """Also in one program with all the others, of which some age and some start afresh."""
     truth, draws = setting
-    case, names = CASES[name], list(CASES)
+    case = CASES[name]
     run = play(truth, [case.policy], draws)
-    together = play(truth, [other.policy for other in CASES.values()], draws).of(names.index(name))
+    together = all_together.of(list(CASES).index(name))
     prior = dense_gp.matern(truth.points, truth.points, 0.2, nu=1.5)
     options = {"forgetting": truth.forgetting, **case.options}
     for i in range(TRIALS):

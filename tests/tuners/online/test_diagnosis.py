@@ -79,10 +79,11 @@ def test_a_good_start_is_left_alone():
 @pytest.mark.parametrize("maximize", quick([True, False], False))
 def test_bad_rewards_are_warned_of_whatever_is_better(maximize):
     sign = -1 if maximize else 1
-    found = played(lambda c, noise, r: sign * (5 + noise), maximize=maximize).diagnose()
+    options = {"maximize": maximize, "rounds": 20}
+    found = played(lambda c, noise, r: sign * (5 + noise), **options).diagnose()
     assert found.negative == 1.0
     assert "its sign is reversed" in str(found)
-    found = played(lambda c, noise, r: -sign * (5 + noise), maximize=maximize).diagnose()
+    found = played(lambda c, noise, r: -sign * (5 + noise), **options).diagnose()
     assert found.negative == 0.0
     assert "reversed" not in str(found)
 
@@ -104,10 +105,10 @@ def test_it_may_be_too_early(rounds):
 
 
 def test_constant_rewards_are_named():
-    still = played(lambda config, noise, round: 0.0).diagnose()
+    still = played(lambda config, noise, round: 0.0, rounds=20).diagnose()
     assert still.pays is None
     assert "the metric does not move" in str(still)
-    ruined = played(lambda config, noise, round: -1.0).diagnose()
+    ruined = played(lambda config, noise, round: -1.0, rounds=20).diagnose()
     assert ruined.pays is None
     assert str(ruined).startswith("All rewards are -1: all configurations do the same")
     assert "does not move" not in str(ruined)
@@ -124,7 +125,7 @@ def test_what_the_best_earns_more_is_said_in_units_of_the_reward(scale):
     def step(config, noise, round):
         return 10.0 * (config["dropout"] > 0.3) + 0.01 * noise
 
-    found = played(step, rewards=scale).diagnose()
+    found = played(step, rewards=scale, rounds=40).diagnose()
     assert found.pays
     assert found.sure > 0.95
     assert 5.0 < found.advantage < 11.0
@@ -170,7 +171,7 @@ def test_a_resumed_run_is_diagnosed_alike():
 
 
 def test_levels_told_as_rewards_are_named():
-    found = played(lambda config, noise, round: 3 - 0.04 * round + 0.01 * noise).diagnose()
+    found = played(lambda c, noise, round: 3 - 0.04 * round + 0.01 * noise, rounds=30).diagnose()
     assert "Tell its gain" in str(found)
     gains = valley_run().diagnose()
     assert "Tell its gain" not in str(gains)

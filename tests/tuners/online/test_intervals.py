@@ -329,7 +329,7 @@ def test_ranks_count_unless_the_rule_reads_rewards():
 )
 def test_the_start_is_played_for_some_intervals_by_default(options, starts):
     tuner = held(start=START, **options)
-    decisions = play(tuner, min(30, options["horizon"] or 30))
+    decisions = play(tuner, min(16, options["horizon"] or 16))
     played = {d.interval for d in decisions if dict(d.config) == START}
     assert played == set(range(starts))
 
