@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 # One thread is faster than two for the small problems of the tests.
 export OMP_NUM_THREADS ?= 1
+# Compiled files are kept, whatever the shell says: without them each process of the tests compiles the
+# package and rewrites the assertions of 400 files, which is half of its start.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-all test-everywhere test-elsewhere test-far test-far-quick test-lowest test-extras lint bench tutorials docs clean
 
@@ -46,6 +49,8 @@ test-everywhere: $(VENV)/.installed
 
 # On a device without hardware, which refuses what a GPU refuses: see tests/far.
 FAR := $(PYTEST) -p tests.far --device far
+RECIPES := $(patsubst %,tests/benchmarks/test_%.py::TestRun::test_it_trains_and_is_resumed_on_the_device_of_its_recipe, \
+	simclr stn_schedule)
 WAITS := tests/tuners/online/test_waits.py tests/simulation/test_waits.py tests/validation/test_waits.py
 test-far: test-far-quick
 	$(FAR) -m 'not slow' tests/models tests/baselines tests/acquisition tests/query $(LAWS) tests/tuners/test_offline_devices.py
@@ -54,8 +59,7 @@ test-far: test-far-quick
 # The part of it that continuous integration has time for: there an operation takes several times as long.
 test-far-quick: $(VENV)/.installed
 	$(FAR) -m 'not slow' tests/numerics tests/kernels tests/optim tests/laws/test_device_laws.py \
-		tests/laws/test_mirrored_calls.py $(WAITS)
-	$(FAR) tests/benchmarks/test_stn_schedule.py tests/benchmarks/test_simclr.py -m 'not slow' -k device_of_its_recipe
+		tests/laws/test_mirrored_calls.py $(WAITS) $(RECIPES)
 
 # The smallest versions that pyproject.toml allows, in an environment of its own (5 GB). Matplotlib of that
 # time calls the parser of today by names that it warns of.

@@ -78,12 +78,12 @@ def test_the_optimizer_of_the_recipe_works():
         listed.tell(listed.ask(), value)
     with pytest.raises(bc.errors.HorizonExceededError, match="new candidate"):
         listed.ask()
-    for i in range(16):
+    for i in range(12):
         decision = first.ask()
         first.tell(decision, -((decision.config["x"] - 0.3) ** 2))
-        if i == 8:
+        if i == 6:
             second.load_state_dict(first.state_dict())
-    for _ in range(7):
+    for _ in range(5):
         decision = second.ask()
         second.tell(decision, -((decision.config["x"] - 0.3) ** 2))
     assert first.history == second.history

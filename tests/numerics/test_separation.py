@@ -78,7 +78,7 @@ def test_derivatives_are_finite_differences(kind, points):
     generator = torch.Generator().manual_seed(1)
     values, vectors = torch.linalg.eigh(cov.detach())
     root = vectors * values.clamp_min(0).sqrt()
-    for _ in range(3):
+    for _ in range(2):
         step = 1e-6
         middle = torch.randn(points, points, generator=generator, **NUMBERS)
         to = root @ (middle + middle.T) @ root.T  # so that no change is large beside the covariance

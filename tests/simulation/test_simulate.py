@@ -19,7 +19,7 @@ from botorch_costly.simulation import GridPolicy, Run, draw, expected_improvemen
 from tests.cases import quick
 from tests.counting import least_successes
 
-HORIZON = 60
+HORIZON = 40
 POLICIES = [
     GridPolicy("always", AlwaysQuery()),
     GridPolicy("coin", BernoulliQuery(0.3)),

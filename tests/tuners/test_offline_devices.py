@@ -67,8 +67,8 @@ def test_a_wrong_dtype_or_device_is_named_at_the_door(case, more):
 def test_a_device_decides_as_the_cpu_and_hands_its_state_over(case, dtype, tkwargs, monkeypatch):
     # A search looks less often elsewhere at what is left of it, since it would wait.
     monkeypatch.setattr(lbfgs, "is_near", lambda *_: True)
-    _, here = run(case, 5, dtype=dtype)
-    there, asked = run(case, 5, dtype=dtype, device=tkwargs["device"])
+    _, here = run(case, 4, dtype=dtype)
+    there, asked = run(case, 4, dtype=dtype, device=tkwargs["device"])
     assert asked == here
     moved = case[0](dtype=dtype)
     moved.load_state_dict(there.state_dict())

@@ -3,6 +3,7 @@
 import copy
 import logging
 import math
+from functools import cache
 
 import pytest
 import torch
@@ -31,6 +32,12 @@ def played(evaluations, **options):
     return optimizer
 
 
+@cache
+def run_of_seven():
+    """A run that tests copy to go on with."""
+    return played(7, sampling=FAST)
+
+
 each_seed = pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 
 
@@ -54,7 +61,7 @@ def test_what_is_believed_is_in_the_unit_of_what_was_told():
 
 
 def test_reading_changes_no_later_decision():
-    ours = played(7, sampling=FAST)
+    ours = copy.deepcopy(run_of_seven())
     theirs = copy.deepcopy(ours)
     assert ours.best() == ours.incumbent
     assert "best: {" in ours.summary()
@@ -85,7 +92,7 @@ def test_a_list_is_asked_for_as_it_was_given_and_each_once():
 
 
 def test_several_may_be_under_way_and_are_not_asked_for_twice():
-    optimizer = played(7, sampling=FAST)
+    optimizer = copy.deepcopy(run_of_seven())
     batch = [optimizer.ask() for _ in range(3)]
     points = {(d.config["x"], d.fidelities["fraction"]) for d in batch}
     assert len(points) == 3

@@ -21,10 +21,10 @@ from tests.tuners.online.playing import MIXED, SPACE, SPACES, make, play, reward
 def test_every_decision_belongs_to_the_space(name, acquisition):
     space = SPACES[name]
     tuner = make(space, acquisition=acquisition, query=bc.ConfidenceQuery(0.8))
-    for decision in play(tuner, 25):
+    for decision in play(tuner, 15):
         space.check(decision.config)
         assert decision.reason
-    assert [d.round for d in tuner.decisions] == list(range(25))
+    assert [d.round for d in tuner.decisions] == list(range(15))
 
 
 @pytest.mark.parametrize("name", SPACES)

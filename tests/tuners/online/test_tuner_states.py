@@ -46,7 +46,7 @@ def test_a_run_restored_after_every_round_is_the_same_run(name, dtype, acquisiti
             tuner.tell(late, reward, seconds=0.25)
 
     whole, relay = build(3), build(3)
-    for i in range(16):
+    for i in range(12):
         step(whole, i)
         fresh = build(100 + i)  # of another seed: the state decides
         fresh.load_state_dict(through_a_file(relay.state_dict()), changed=["seed"])
@@ -72,9 +72,9 @@ def test_a_state_does_not_change_while_the_run_goes_on(name):
     kept = copy.deepcopy(state)
     other = make(SPACES[name], query=bc.AlwaysQuery(), **options)
     other.load_state_dict(state)
-    ours = play(tuner, 15)
+    ours = play(tuner, 8)
     assert same(state, kept)
-    assert play(other, 15) == ours
+    assert play(other, 8) == ours
     assert same(state, kept)
 
 
