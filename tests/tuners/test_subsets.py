@@ -100,7 +100,7 @@ def test_several_may_be_under_way_and_are_not_asked_for_twice():
 
 
 def test_failures_count_as_the_worst_value(caplog):
-    optimizer = bc.SubsetOptimizer(SPACE, maximize=False, sampling=QUICK)
+    optimizer = bc.SubsetOptimizer(SPACE, maximize=False, sampling=FAST)
     for k in range(10):
         asked = optimizer.ask()
         bad = asked.config["x"] > 0.6
@@ -111,17 +111,17 @@ def test_failures_count_as_the_worst_value(caplog):
         assert k == told.round
     assert optimizer.best()["x"] < 0.6
     assert optimizer.failed_queries == sum(row["failed"] for row in optimizer.history)
-    alone = bc.SubsetOptimizer(SPACE, sampling=QUICK)
+    alone = bc.SubsetOptimizer(SPACE, sampling=FAST)
     alone.tell(alone.ask(), math.inf)
     assert alone.best() is None
 
 
 def test_constant_values_and_costs_are_no_failure():
-    optimizer = bc.SubsetOptimizer(SPACE, sampling=QUICK)
+    optimizer = bc.SubsetOptimizer(SPACE, sampling=FAST)
     for _ in range(7):
         optimizer.tell(optimizer.ask(), 1.0, cost=2.0)
     assert optimizer.ask().fidelities["fraction"] > 0
-    huge = bc.SubsetOptimizer(SPACE, sampling=QUICK)
+    huge = bc.SubsetOptimizer(SPACE, sampling=FAST)
     for k in range(7):
         huge.tell(huge.ask(), 1e300 * (k % 3), cost=1e300)
     assert math.isfinite(huge.ask().config["x"])
@@ -181,12 +181,12 @@ def test_records_go_through_json():
 
 def test_the_global_generator_is_left_alone():
     before = torch.get_rng_state()
-    played(7)
+    played(7, sampling=FAST)
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_where_all_failed_nothing_is_believed_best():
-    optimizer = bc.SubsetOptimizer(SPACE, sampling=QUICK)
+    optimizer = bc.SubsetOptimizer(SPACE, sampling=FAST)
     for _ in range(7):
         optimizer.tell(optimizer.ask(), math.nan)
     assert optimizer.best() is None

@@ -56,7 +56,7 @@ def test_similar_tasks_lead_to_the_optimum_at_once(robust):
 
 def test_misleading_tasks_lose_their_share_or_are_turned_round_and_the_optimum_is_found(robust):
     tasks = [study(seed=k, sign=-1.0) for k in range(3)]
-    optimizer = played(25, tasks, robust=robust)
+    optimizer = played(18, tasks, robust=robust)
     if isinstance(robust, bc.ByEvidence):  # tasks that all say the opposite foretell much
         assert sum(optimizer.weights) < 0
     else:
