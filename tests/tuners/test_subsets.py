@@ -101,7 +101,7 @@ def test_several_may_be_under_way_and_are_not_asked_for_twice():
 
 def test_failures_count_as_the_worst_value(caplog):
     optimizer = bc.SubsetOptimizer(SPACE, maximize=False, sampling=FAST)
-    for k in range(10):
+    for k in range(7):
         asked = optimizer.ask()
         bad = asked.config["x"] > 0.6
         value = math.nan if bad else loss(asked.config["x"], asked.fidelities["fraction"])
@@ -118,11 +118,11 @@ def test_failures_count_as_the_worst_value(caplog):
 
 def test_constant_values_and_costs_are_no_failure():
     optimizer = bc.SubsetOptimizer(SPACE, sampling=FAST)
-    for _ in range(7):
+    for _ in range(4):
         optimizer.tell(optimizer.ask(), 1.0, cost=2.0)
     assert optimizer.ask().fidelities["fraction"] > 0
     huge = bc.SubsetOptimizer(SPACE, sampling=FAST)
-    for k in range(7):
+    for k in range(4):
         huge.tell(huge.ask(), 1e300 * (k % 3), cost=1e300)
     assert math.isfinite(huge.ask().config["x"])
 
@@ -181,13 +181,13 @@ def test_records_go_through_json():
 
 def test_the_global_generator_is_left_alone():
     before = torch.get_rng_state()
-    played(7, sampling=FAST)
+    played(5, sampling=FAST)
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_where_all_failed_nothing_is_believed_best():
     optimizer = bc.SubsetOptimizer(SPACE, sampling=FAST)
-    for _ in range(7):
+    for _ in range(4):
         optimizer.tell(optimizer.ask(), math.nan)
     assert optimizer.best() is None
     assert "best" not in optimizer.summary()

@@ -93,7 +93,7 @@ def taught(rounds=4, members=3, seed=3):
 
 def test_choices_are_those_of_the_paper():
     belief, generator = taught()
-    model, grid = belief.model, SPACE.sample(200, generator)
+    model, grid = belief.model, SPACE.sample(100, generator)
     pending = SPACE.sample(2, generator)
     rows = zip(model.inputs, model.targets.tolist(), strict=True)
     observations = [(row[:-1], float(row[-1]), target) for row, target in rows]
