@@ -5,6 +5,7 @@ and ``tupled`` convert them to lists and back. Lists are mutable and therefore n
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,12 @@ def as_number(name: str, value: Any) -> float:
     except (TypeError, ValueError, RuntimeError, OverflowError):
         pass
     raise InvalidArgumentError(name, "a number", value)
+
+
+def is_list(value: object) -> bool:
+    """Return whether a value is a list, tensor or array with at least one dimension."""
+    ndim = getattr(value, "ndim", None)
+    return isinstance(value, Sequence) if ndim is None else ndim > 0
 
 
 def _is_boolean(value: object) -> bool:

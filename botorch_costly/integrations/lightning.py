@@ -1,7 +1,6 @@
 """Tuning within a Trainer of Lightning; its extra is ``botorch_costly[lightning]``."""
 
 import copy
-import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -13,9 +12,11 @@ from botorch_costly.integrations.applying import Rates
 from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.lightning_trainer import (
+    Decides,
     MetricReaders,
     check_validates,
     further_parts,
+    left_of,
     set_validation,
     validate_now,
 )
@@ -30,7 +31,7 @@ except ImportError:
     Callback = object
 
 
-class TunerCallback(Callback):
+class TunerCallback(Decides, Callback):
     """Tune while a ``Trainer`` fits, and validate only in rounds with a query.
 
     The configuration is applied at the beginning of a round, and validation runs at its end if the round
@@ -60,8 +61,9 @@ class TunerCallback(Callback):
         HorizonExceededError: When training starts, if an earlier fit has played all rounds of the tuner.
         InvalidArgumentError: If an option is outside its range; when training starts, if there is not
             one optimizer, no validation, another ``check_val_every_n_epoch`` than 1, a time as
-            ``val_check_interval``, or a ``ReduceLROnPlateau`` that reads the metric; within a fit, if its
-            optimizer is exchanged, or a validation does not log the metric.
+            ``val_check_interval``, a ``ReduceLROnPlateau`` that reads the metric, or another callback
+            that decides when to validate; within a fit, if its optimizer is exchanged, or a validation
+            does not log the metric.
         InvalidConfigError: When training starts, if a name matches no parameter group.
         MissingExtraError: If Lightning is missing, or older than 2.4.
 
@@ -127,7 +129,7 @@ class TunerCallback(Callback):
         # At the beginning of an epoch the restored generators have just drawn its order: they stay.
         within_epoch = trainer.fit_loop.restarting
         trained = Trained(pl_module, optimizer, schedulers, parts)
-        left = {} if trainer.fast_dev_run else _left(trainer)
+        left = {} if trainer.fast_dev_run else left_of(trainer)
         self.driver.start(trained, generators=within_epoch, **left)
         self._allow_divergence(trainer)
         self._steps, self._is_within_batch = trainer.global_step, False
@@ -218,27 +220,6 @@ class TunerCallback(Callback):
         """Keep a metric that is not finite from ending a run whose network is restored."""
         if self.driver.mends:
             self._readers.allow_divergence(trainer)
-
-
-def _left(trainer: Any) -> dict[str, float]:
-    """Return the remaining steps and epochs of a trainer, if known; infinity without a bound."""
-    bounds = (trainer.max_steps, trainer.max_epochs)
-    max_steps, max_epochs = (math.inf if n is None or n < 0 else n for n in bounds)
-    if not trainer.lightning_module.automatic_optimization:  # the module itself steps the optimizer
-        return _left_of_one(max_steps - trainer.global_step, max_epochs - trainer.current_epoch)
-    batches = trainer.num_training_batches / trainer.accumulate_grad_batches
-    epoch_steps = math.ceil(batches) if math.isfinite(batches) else math.inf
-    steps = min(max_steps, max_epochs * epoch_steps) - trainer.global_step
-    has_length = math.isfinite(epoch_steps)
-    epochs = steps / epoch_steps if has_length else max_epochs - trainer.current_epoch
-    return {"steps": steps, "epochs": epochs}
-
-
-def _left_of_one(steps: float, epochs: float) -> dict[str, float]:
-    """Return the rest of the only bound; empty with two bounds, because either may come first."""
-    if math.isfinite(steps) and math.isfinite(epochs):
-        return {}
-    return {"steps": steps, "epochs": epochs}
 
 
 def _one_optimizer(optimizers: Iterable[Optimizer]) -> Optimizer:

@@ -1,9 +1,10 @@
 """Operations on a Trainer of Lightning that callbacks share which decide when to validate."""
 
 import logging
+import math
 import sys
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from torch import nn
 from torch.optim.swa_utils import AveragedModel
@@ -15,13 +16,21 @@ _logger = logging.getLogger(__name__)
 _NEVER = sys.maxsize  # batches until the next validation
 
 
+class Decides:
+    """A callback that decides when a trainer validates, of which a trainer has one."""
+
+
 def check_validates(trainer: Any) -> None:
-    """Raise unless a trainer can validate after any batch.
+    """Raise unless a trainer can validate after any batch, and one callback decides about it.
 
     Raises:
-        InvalidArgumentError: If it has no validation, another ``check_val_every_n_epoch`` than 1, or a
-            time as ``val_check_interval``.
+        InvalidArgumentError: If it has no validation, another ``check_val_every_n_epoch`` than 1, a time
+            as ``val_check_interval``, or several such callbacks.
     """
+    kinds = [
+        type(callback).__name__ for callback in trainer.callbacks if isinstance(callback, Decides)
+    ]
+    check(len(kinds) == 1, "callbacks", "one that decides when to validate", kinds)
     every = trainer.check_val_every_n_epoch
     check(every == 1, "check_val_every_n_epoch", "1: the callback decides when to validate", every)
     interval = getattr(trainer, "_val_check_time_interval", None)
@@ -56,6 +65,61 @@ def further_parts(trainer: Any, network: nn.Module) -> tuple[Stateful, ...]:
     copies = (AveragedModel, type(network))
     averages = [value for value in held if isinstance(value, copies) and value is not network]
     return (*([scaler] if scaler.state_dict() else []), *averages)
+
+
+def left_of(trainer: Any) -> dict[str, float]:
+    """Return the remaining steps and epochs of a trainer, if known; infinity without a bound."""
+    bounds = (trainer.max_steps, trainer.max_epochs)
+    max_steps, max_epochs = (math.inf if n is None or n < 0 else n for n in bounds)
+    if not trainer.lightning_module.automatic_optimization:  # the module itself steps the optimizer
+        return _left_of_one(max_steps - trainer.global_step, max_epochs - trainer.current_epoch)
+    batches = trainer.num_training_batches / trainer.accumulate_grad_batches
+    epoch_steps = math.ceil(batches) if math.isfinite(batches) else math.inf
+    steps = min(max_steps, max_epochs * epoch_steps) - trainer.global_step
+    has_length = math.isfinite(epoch_steps)
+    epochs = steps / epoch_steps if has_length else max_epochs - trainer.current_epoch
+    return {"steps": steps, "epochs": epochs}
+
+
+def _left_of_one(steps: float, epochs: float) -> dict[str, float]:
+    """Return the rest of the only bound; empty with two bounds, because either may come first."""
+    if math.isfinite(steps) and math.isfinite(epochs):
+        return {}
+    return {"steps": steps, "epochs": epochs}
+
+
+def last_step(trainer: Any) -> int | None:
+    """Return the last step of a trainer as it estimates it; None if it is unknown or infinite."""
+    last = trainer.global_step + left_of(trainer).get("steps", math.inf)
+    return int(last) if 0 < last < math.inf else None
+
+
+def only_loader(trainer: Any) -> Any:
+    """Return the only validation loader of a trainer, whose readings may end before all batches.
+
+    Raises:
+        InvalidArgumentError: If there are several, or it is limited or reloaded.
+    """
+    loaders = trainer.val_dataloaders
+    listed = list(loaders) if isinstance(loaders, list | tuple) else [loaders]
+    check(
+        len(listed) == 1, "validation data", "one loader, for Validation(examples=..)", len(listed)
+    )
+    limit, every = trainer.limit_val_batches, trainer.reload_dataloaders_every_n_epochs
+    is_whole = limit == 1.0 and isinstance(limit, float)
+    check(is_whole, "limit_val_batches", "1.0, for Validation(examples=..)", limit)
+    expected = "0, for Validation(examples=..) reads the same examples again"
+    check(every == 0, "reload_dataloaders_every_n_epochs", expected, every)
+    return listed[0]
+
+
+def end_validation(trainer: Any) -> NoReturn:
+    """End the validation before the present batch; called in ``on_validation_batch_start``.
+
+    Lightning ends its evaluation loop at a ``StopIteration`` of a step or hook.
+    """
+    trainer.fit_loop.epoch_loop.val_loop.batch_progress.is_last_batch = True
+    raise StopIteration
 
 
 class MetricReaders:

@@ -16,6 +16,7 @@ from botorch_costly.integrations.rounds import RoundLength
 from botorch_costly.integrations.training import Trained, TrainerOptions
 from botorch_costly.integrations.transformers_trainer import (
     batches_of,
+    check_decides_alone,
     loading_folder,
     optimizer_and_scaler,
     saving_folder,
@@ -59,8 +60,8 @@ class TunerCallback(TrainerCallback):
 
     Raises:
         HorizonExceededError: When training starts, if an earlier run has played all rounds of the tuner.
-        InvalidArgumentError: If an option is outside its range; in training, if an evaluation does not
-            return the metric.
+        InvalidArgumentError: If an option is outside its range; when training starts, if another callback
+            decides when to evaluate; in training, if an evaluation does not return the metric.
         InvalidConfigError: When training starts, if a name matches no parameter group.
         StateMismatchError: When training starts, if the checkpoint belongs to another tuner or space, or
             to a run without a tuner.
@@ -111,6 +112,7 @@ class TunerCallback(TrainerCallback):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin, or continue from the checkpoint that the trainer has loaded."""
+        check_decides_alone(state, self)
         self.driver.prepare()
         batches = batches_of(kwargs["train_dataloader"])
         if self.driver.options.length.epochs is not None:

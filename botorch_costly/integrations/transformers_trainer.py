@@ -1,9 +1,12 @@
 """Places of a Trainer of Transformers that callbacks share."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from botorch_costly.errors import check
 from botorch_costly.integrations.applying import unwrapped
 from botorch_costly.states import Stateful
 
@@ -30,3 +33,30 @@ def optimizer_and_scaler(optimizer: Any) -> tuple[Any, tuple[Stateful, ...]]:
     """Return the optimizer that a trainer has wrapped, and its gradient scaler, if there is one."""
     scaler = getattr(optimizer, "scaler", None)
     return unwrapped(optimizer), () if scaler is None else (scaler,)
+
+
+def check_decides_alone(state: Any, callback: Any) -> None:
+    """Raise if another callback decides when the trainer of a state evaluates.
+
+    A trainer has a new state in each training, and shows it to all callbacks.
+
+    Raises:
+        InvalidArgumentError: If there is one.
+    """
+    deciding = [*getattr(state, "deciding", []), callback]
+    kinds = [type(one).__name__ for one in deciding]
+    check(len(kinds) == 1, "callbacks", "one that decides when to evaluate", kinds)
+    state.deciding = deciding
+
+
+@contextlib.contextmanager
+def replaced(holder: Any, name: str, value: Any) -> Iterator[None]:
+    """Set an attribute of an object within a block."""
+    earlier = vars(holder).get(name)
+    setattr(holder, name, value)
+    try:
+        yield
+    finally:
+        delattr(holder, name)
+        if earlier is not None:
+            setattr(holder, name, earlier)

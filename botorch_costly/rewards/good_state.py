@@ -27,6 +27,10 @@ class GoodState:
     ``GuardedReward``: the best level is smoothed, since single readings are noisy. Schedulers among the
     parts go on, and so do the rates that they write into the groups of an optimizer.
 
+    No run is caught at a lucky reading: the margin grows by itself with each return in a row, and a level
+    within it is the level of the run from then on. After one return a loss may be 20 % worse, after two
+    30 %, and so on. What is not finite is never accepted.
+
     Losses below 0 have no ratio, and scores outside of [0, 1] no default margin: from the first such
     value on only readings and states that are not finite have diverged. A loss of 0 counts as the
     smallest one above 0 so far.
@@ -98,8 +102,11 @@ class GoodState:
             self._compare_no_more()
         self._least = least_loss([self._least, value])
         before = self._recovery.kept
-        when, margin = When(self._readings), self._margin
-        outcome = self._recovery.follow(value, when, margin, self._level)
+        when, margin, level = When(self._readings), self._margin, self._level(value)
+        if before is not None and _is_usual(before, level, margin):
+            outcome = self._recovery.accept(before, value, level, when)
+        else:
+            outcome = self._recovery.follow(value, when, margin, self._level)
         self._readings += 1
         kept = self._recovery.kept
         if kept is not None and (before is None or kept.state is not before.state):
@@ -179,3 +186,9 @@ class GoodState:
         self._recovery.check_fits(kept, state["parts"])
         self._recovery.kept, self._readings, self._step = kept, readings, step
         self._is_relative, self._least = bool(state["is_relative"]), state["least"]
+
+
+def _is_usual(kept: Kept, level: float, margin: float) -> bool:
+    """Return whether a level is worse than the margin allows, and the run returns to it each time."""
+    returns = kept.in_a_row
+    return kept.has_diverged(level, margin) and not kept.has_diverged(level, (1 + returns) * margin)

@@ -208,6 +208,27 @@ class Recovery:
         self.kept = Kept(copy.deepcopy(state), metric, level, level, level, *when)
         return "good"
 
+    def accept(self, kept: Kept, metric: float, level: float, when: When) -> Outcome:
+        """Keep the state although its level is worse than the margin allows, as the first of a new run.
+
+        Raises:
+            RestoreError: If a tensor is not finite, and ``restore`` raises.
+        """
+        state = self.save()
+        if have_diverged(state, kept.state):
+            self.roll_back(kept, when, math.nan)
+            return "broken"
+        _logger.warning(
+            "After %d returns in a row the metric is %g again: it is taken as the level of the run, and "
+            "the last good metric of %g as luck. A larger margin goes back less often.",
+            kept.in_a_row,
+            metric,
+            kept.metric,
+        )
+        begun = Kept(copy.deepcopy(state), metric, level, level, level, *when)
+        self.kept = replace(begun, restores=kept.restores)
+        return "good"
+
     def roll_back(self, kept: Kept, when: When, metric: float) -> None:
         """Return to a good state, because of a metric.
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from botorch_costly.validation.belief import CurveBelief, Reading
-from botorch_costly.validation.partial import PartialReading
+from botorch_costly.validation.partial import PartialReading, Rules
 from botorch_costly.validation.stopping import improves
 
 
@@ -17,6 +17,16 @@ class Checkpoint(NamedTuple):
     value: float
     losses: Tensor | None  # of its examples in the order of drawing, shape: (n,)
     averaged: bool = False  # whether it is an average of weights, which the curve leaves out
+
+
+class Best(NamedTuple):
+    """The best checkpoint so far, as ``Validation`` reports it."""
+
+    step: int
+    value: float  # estimated mean of the metric over the whole set
+    interval: tuple[float, float] | None  # of this mean; None if the whole set was read
+    examples: int | None  # that were read; None for a metric on the whole set
+    averaged: bool = False  # whether it is the average of weights, see ``Validation.due_average``
 
 
 class Readings:
@@ -67,6 +77,23 @@ class Readings:
     def latest_is_best(self) -> bool:
         """Whether the latest reading, if it is not closed, is of the best checkpoint."""
         return self.best is not None and self.best is not self.before
+
+    def reported(self, rules: Rules | None, sign: float) -> Best | None:
+        """Return the best checkpoint with its interval, in the units of the metric.
+
+        Args:
+            rules: Options of partial readings, if there are any.
+            sign: Factor with which values become losses.
+        """
+        best = self.best
+        if best is None:
+            return None
+        interval, examples = None, None if rules is None else rules.population
+        if best.losses is not None and rules is not None:
+            interval, examples = rules.interval(best.losses), len(best.losses)
+            if interval is not None and sign < 0:
+                interval = -interval[1], -interval[0]
+        return Best(best.step, sign * best.value, interval, examples, best.averaged)
 
     def close(self) -> None:
         """End the latest reading; its checkpoint counts as it stands."""

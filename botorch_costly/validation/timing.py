@@ -75,6 +75,7 @@ class Timing:
     ) -> None:
         self._options, self._rules = options, rules
         self._tariff, self._training, self._history = tariff, training, history
+        self.expected: int | None = None  # last step, if the options name none
         self.next_check = -1  # step at which the belief is asked again
         self.has_spiked = False  # since the latest reading
         self.has_asked = False  # the belief, at the latest step
@@ -90,6 +91,11 @@ class Timing:
             self.reason = "the average of weights"
             return True
         return False
+
+    @property
+    def steps(self) -> int | None:
+        """Last step of the run by the options, or as it is expected; None if it is unknown."""
+        return self.expected if self._options.steps is None else self._options.steps
 
     def is_due(self, step: int, since: int, *, last: bool) -> bool:
         """Return whether a step is read; ``reason`` says why.
@@ -112,7 +118,7 @@ class Timing:
 
     def _demanded(self, step: int, since: int, *, last: bool) -> str | None:
         """Return the reason for a reading whatever it costs."""
-        end = self._options.steps
+        end = self.steps
         self._was_last = last or (end is not None and since < end <= step)
         if self._was_last:
             return "the last step"
@@ -126,18 +132,18 @@ class Timing:
         next reading.
         """
         is_affordable = self._tariff.allowance() >= self._tariff.training.unit
-        is_late = self._options.steps is not None and step >= _FIRST * self._options.steps
+        is_late = self.steps is not None and step >= _FIRST * self.steps
         self.reason = "the first reading waits for training to begin"
         return "the first reading" if is_affordable or is_late else None
 
     def _paying(self, step: int) -> str | None:
         """Return the reason for a reading that the share affords, or None."""
+        if self.has_spiked and self._credit(step, runs_ahead=True) >= 1:
+            return "the training loss has spiked"
         credit, since = self._credit(step), step - self._history.latest
         if credit < 1:
             self.reason = f"{100 * self._options.overhead:.3g} % of the clock afford no reading yet"
             return None
-        if self.has_spiked:
-            return "the training loss has spiked"
         if self._options.patience is not None and since >= self._options.patience:
             return f"{since} steps without a reading"
         self.reason = "a reading is not worth its price"
@@ -149,9 +155,9 @@ class Timing:
             reason = pays(self._outlook(step, blind))
         return reason
 
-    def _credit(self, step: int) -> float:
+    def _credit(self, step: int, *, runs_ahead: bool = False) -> float:
         """Return the number of readings that the share affords at a step."""
-        price, allowance = self._price(), self._allowance(step)
+        price, allowance = self._price(), self._allowance(step, runs_ahead=runs_ahead)
         if math.isinf(allowance) or price <= 0:
             return math.inf if allowance > 0 else 0.0
         return allowance / price
@@ -163,18 +169,22 @@ class Timing:
         )
         return self._tariff.validation.unit * examples
 
-    def _allowance(self, step: int) -> float:
+    def _allowance(self, step: int, *, runs_ahead: bool = False) -> float:
         """Return the seconds of validation that the share leaves at a step.
 
         Where the end is known the share is that of the whole run. Early readings, in which the curve
         changes most, run ahead of an even pace; the last one is put aside.
+
+        Args:
+            step: The step.
+            runs_ahead: Whether a reading may take all that is left, as that of a spike.
         """
-        if self._options.steps is None or step >= self._options.steps:
+        if self.steps is None or step >= self.steps:
             return self._tariff.allowance()
-        ahead = self._options.steps - step
+        ahead = self.steps - step
         readings = 2 if self._averages else 1  # of the last step
         at_the_end = self._tariff.allowance(ahead) - readings * self._price()
-        return min(self._tariff.allowance(ahead, pace=_PACE), at_the_end)
+        return min(self._tariff.allowance(ahead, 0.0 if runs_ahead else _PACE), at_the_end)
 
     def _outlook(self, step: int, blind: Outlook) -> Outlook:
         """Return the value of a reading at a step by the belief, if a reading has succeeded."""
@@ -203,7 +213,7 @@ class Timing:
 
         A run whose end is unknown is expected to last as long again.
         """
-        end = 2 * step if self._options.steps is None else self._options.steps
+        end = 2 * step if self.steps is None else self.steps
         budget = self._tariff.budget(max(end - step, 0))
         unit = self._tariff.validation.unit
         if not (unit > 0 and math.isfinite(budget)):
@@ -218,7 +228,7 @@ class Timing:
 
     def warn_if_dear(self, step: int) -> None:
         """Warn once, after the first reading, if the share of the whole run affords no such reading."""
-        end, price = self._options.steps, self._price()
+        end, price = self.steps, self._price()
         if self._history.count != 1 or end is None or step >= end:
             return
         budget = self._tariff.budget(end - step)
@@ -236,6 +246,7 @@ class Timing:
             "spiked": self.has_spiked,
             "reason": self.reason,
             "averages": self._averages,
+            "expected": self.expected,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -243,3 +254,4 @@ class Timing:
         self.next_check, self.has_spiked = state["next"], state["spiked"]
         self.reason = state["reason"]
         self._averages = state.get("averages", False)  # states of earlier versions lack it
+        self.expected = state.get("expected")  # states of earlier versions have none

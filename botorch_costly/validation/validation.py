@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,22 +19,12 @@ from botorch_costly.rewards.gain import Kind
 from botorch_costly.validation.belief import Reading
 from botorch_costly.validation.options import Options, checked_steps
 from botorch_costly.validation.partial import PartialReading, Rules
-from botorch_costly.validation.readings import Readings
+from botorch_costly.validation.readings import Best, Readings
 from botorch_costly.validation.stopping import LEAST
 from botorch_costly.validation.tariff import Tariff
 from botorch_costly.validation.timing import Timing
 from botorch_costly.validation.training_loss import TrainingLoss
 from botorch_costly.validation.values import Values, checked
-
-
-class Best(NamedTuple):
-    """The best checkpoint so far."""
-
-    step: int
-    value: float  # estimated mean of the metric over the whole set
-    interval: tuple[float, float] | None  # of this mean; None if the whole set was read
-    examples: int | None  # that were read; None for a metric on the whole set
-    averaged: bool = False  # whether it is the average of weights, see ``due_average``
 
 
 class Validation:
@@ -136,6 +126,25 @@ class Validation:
     def start(self) -> None:
         """Begin to measure the seconds of training; without this call, at the first step that ends."""
         self._tariff.mark()
+
+    def expect(self, steps: int | None) -> None:
+        """Set the last step of the run as it is estimated, unless the option ``steps`` names it.
+
+        The step is read, and its price is put aside. A run that ends later, or whose length changes, is
+        read at the end that was set last.
+
+        Args:
+            steps: The last step; None if it is unknown.
+
+        Raises:
+            InvalidArgumentError: If it is no integer of at least 1.
+        """
+        self._timing.expected = None if steps is None else check_count("steps", steps, 1)
+
+    @property
+    def steps(self) -> int | None:
+        """Last step of the run by the option ``steps`` or by ``expect``; None if it is unknown."""
+        return self._timing.steps
 
     def due(
         self, step: int, *, train_loss: float | Tensor | None = None, last: bool = False
@@ -304,15 +313,7 @@ class Validation:
     @property
     def best(self) -> Best | None:
         """The best checkpoint so far; None before the first successful reading."""
-        best, sign = self._history.best, self.options.sign
-        if best is None:
-            return None
-        interval, examples = None, self.options.examples
-        if best.losses is not None and self._rules is not None:
-            interval, examples = self._rules.interval(best.losses), len(best.losses)
-            if interval is not None and sign < 0:
-                interval = -interval[1], -interval[0]
-        return Best(best.step, sign * best.value, interval, examples, best.averaged)
+        return self._history.reported(self._rules, self.options.sign)
 
     def summary(self) -> str:
         """Return a sentence about the readings, what they took, and the best checkpoint."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check
-from botorch_costly.plain import as_number
+from botorch_costly.plain import as_number, is_list
 
 Values = float | Tensor | Sequence[float]
 
@@ -18,7 +18,7 @@ def checked(value: Values, due: int, *, has_examples: bool) -> Tensor:
         InvalidArgumentError: If a value is no number, or no examples are due.
         InvalidShapeError: If there is not one value for each example that is due.
     """
-    if not (has_examples and _is_list(value)):
+    if not (has_examples and is_list(value)):
         return torch.tensor(as_number("value", value), dtype=torch.float64)
     check(due > 0, "tell", "a number, for no examples are due", "values of examples")
     try:
@@ -29,9 +29,3 @@ def checked(value: Values, due: int, *, has_examples: bool) -> Tensor:
     shape = tuple(values.shape)
     check(shape == (due,), "value", expected, f"shape {shape}", InvalidShapeError)
     return values
-
-
-def _is_list(value: object) -> bool:
-    """Return whether a value is a list, tensor or array with at least one dimension."""
-    ndim = getattr(value, "ndim", None)
-    return isinstance(value, Sequence) if ndim is None else ndim > 0

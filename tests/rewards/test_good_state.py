@@ -103,9 +103,17 @@ def test_the_scheduler_and_its_rates_go_on():
     assert optimizer.param_groups[0]["lr"] == 0.25
 
 
-def test_a_state_continues():
-    values = [1.0, 0.5, 0.45, 3.0, 0.44, math.nan, -1.0, 2.0, math.nan]
-    for cut in range(len(values)):
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1.0, 0.5, 0.45, 3.0, 0.44, math.nan, -1.0, 2.0, math.nan],
+        [1.0, 0.5, 0.0, 0.5, 0.9, 0.0],  # 0 counts as the smallest one above it
+        [1.0, 0.3, 0.3, 0.4, 0.4, 0.4, 0.39, 3.0],  # a lucky reading
+    ],
+)
+def test_a_state_continues(values):
+    ends = set()
+    for cut in range(len(values) + 1):
         weights = Weights(0.0)
         good, result = bc.GoodState(weights), []
         for step, value in enumerate(values):
@@ -115,6 +123,33 @@ def test_a_state_continues():
             weights.tensor.fill_(float(step))
             result.append((good.follow(value, step), good.step, weights.tensor.item()))
         assert result == followed(values)
+        ends.add(str(good.state_dict()))
+    assert len(ends) == 1  # levels and counts as well, those without a cut among them
+
+
+def test_a_lucky_reading_does_not_catch_a_run(caplog):
+    """From a lucky state the run is at its usual level again after each return."""
+    result = followed([1.0, 0.3, 0.3, *10 * [0.4]])
+    assert [restored for restored, _, _ in result] == [*3 * [False], True, True, *8 * [False]]
+    assert result[-1] == (False, 12, 12.0)
+    assert followed([1.0, 0.3, 0.3, 0.4, 0.4, 0.4, math.nan])[-1] == (True, 5, 5.0)
+    assert sum("taken as the level" in record.getMessage() for record in caplog.records) == 2
+    assert [restored for restored, _, _ in followed([1.0, 0.3, 0.3, 0.4, 0.4, 0.4, 0.8])][-1]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 1e12])
+def test_a_run_that_stays_broken_is_never_accepted(bad):
+    assert all(restored for restored, _, _ in followed([1.0, 0.3, *20 * [bad]])[2:])
+    weights = Weights(1.0)
+    good = bc.GoodState(weights)
+    for value in (1.0, 0.3, 0.3, 0.4, 0.4):
+        good.follow(value, 0)
+    assert good.restores == 2
+    weights.tensor.fill_(math.nan)
+    assert good.follow(0.4, 1)
+    assert (weights.tensor.item(), good.restores) == (1.0, 3)
+    assert not good.follow(0.45, 2)  # accepted after three returns
+    assert good.restores == 3
 
 
 def test_states_of_others_are_refused_and_nothing_is_changed():

@@ -8,17 +8,15 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.generators import global_generators, set_global_generators
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check, check_positive
-from botorch_costly.integrations.validation.shared import (
-    SharedValidation,
-    check_reads_all,
-    fresh_state,
-)
+from botorch_costly.integrations.validation.parts import PartReader
+from botorch_costly.integrations.validation.shared import SharedValidation, fresh_state
 from botorch_costly.rewards import GoodState
 from botorch_costly.states import Stateful
 from botorch_costly.validation import Validation
 
 _logger = logging.getLogger(__name__)
 _KEYS = {"shared", "good"}
+_FURTHER = {"level"}  # keys that states of earlier versions lack
 
 
 class TrainerValidation:
@@ -31,7 +29,7 @@ class TrainerValidation:
     A validation belongs to one run: in a fit that begins anew it returns to its state at the first one.
 
     Args:
-        validation: A ``Validation`` without ``examples``.
+        validation: A ``Validation``; with ``examples`` on a single rank only.
         monitor: Name of the metric.
         guard: Whether a diverged run is put back to its last good state.
         margin: Margin of the guard, see ``GoodState``.
@@ -39,7 +37,7 @@ class TrainerValidation:
         changed: Options of the validation that may differ from those in a loaded state.
 
     Raises:
-        InvalidArgumentError: If an option is invalid, or the validation reads parts of the examples.
+        InvalidArgumentError: If an option is invalid.
     """
 
     def __init__(
@@ -52,7 +50,8 @@ class TrainerValidation:
         timeout: float,
         changed: Collection[str],
     ) -> None:
-        check_reads_all(validation)
+        is_validation = isinstance(validation, Validation)
+        check(is_validation, "validation", "a Validation", validation)
         is_name = isinstance(monitor, str) and bool(monitor)
         check(is_name, "monitor", "the name of a metric", monitor)
         check(isinstance(guard, bool), "guard", "a bool", guard)
@@ -64,6 +63,7 @@ class TrainerValidation:
         self.validation, self.monitor = validation, monitor
         self._guards, self._margin = guard, margin
         self._timeout, self._changed = check_positive("timeout", timeout), tuple(changed)
+        self.reader: PartReader | None = None  # of partial readings, once connected
         self._shared: SharedValidation | None = None
         self._initial: dict[str, Any] = {}
         self._loaded: Mapping[str, Any] | None = None
@@ -72,26 +72,48 @@ class TrainerValidation:
         self._has_metric = self._has_warned = False  # of this fit
 
     def connect(self) -> SharedValidation:
-        """Connect the ranks of the run, once; all ranks call it. Return their shared validation."""
+        """Connect the ranks of the run, once; all ranks call it. Return their shared validation.
+
+        Raises:
+            InvalidArgumentError: If several ranks are to read parts of the examples.
+        """
         if self._shared is None:
             self._shared = SharedValidation(self.validation, timeout=self._timeout)
+            if self.reads_parts:
+                self.reader = PartReader(self._shared)
             self._initial = self.snapshot()
         return self._shared
 
+    @property
+    def reads_parts(self) -> bool:
+        """Whether readings may be of part of the examples."""
+        return self.validation.options.examples is not None
+
+    @property
+    def _level(self) -> float | None:
+        return None if self.reader is None else self.reader.level
+
+    def _set_level(self, level: float | None) -> None:
+        if self.reader is not None:
+            self.reader.level = level
+
     def snapshot(self) -> dict[str, Any]:
         """Return the state of the validation, for ``begin_from`` on this rank."""
-        return {**self.connect().state_dict(), "validation": self.validation.state_dict()}
+        shared = {**self.connect().state_dict(), "validation": self.validation.state_dict()}
+        return {"shared": shared, "level": self._level}
 
     def begin_from(self, snapshot: Mapping[str, Any]) -> None:
         """Return to a snapshot; the clock of the run goes on from there."""
-        self.connect().load_state_dict(snapshot)
+        self.connect().load_state_dict(snapshot["shared"])
+        self._set_level(snapshot["level"])
 
-    def begin(self, parts: tuple[Stateful, ...], step: int) -> None:
+    def begin(self, parts: tuple[Stateful, ...], step: int, *, last: int | None) -> None:
         """Begin a fit, or continue from the loaded state.
 
         Args:
             parts: Everything that training changes, for the guard.
             step: Number of steps so far.
+            last: Last step of the run as the trainer estimates it; None if it is unknown.
 
         Raises:
             StateMismatchError: If the loaded state has other options or parts.
@@ -110,6 +132,10 @@ class TrainerValidation:
             shared.load_state_dict(loaded["shared"], self._changed)
             if self._good is not None and loaded["good"] is not None:
                 self._good.load_state_dict(loaded["good"])
+            self._set_level(loaded.get("level"))
+        self.validation.expect(last)
+        if shared.is_due and self.reads_parts:  # states hold no reading in progress: it begins anew
+            shared.due(shared.step, last=True)
         self._generators = global_generators() if shared.is_due else None
         self._has_metric = self._has_warned = False
         self.validation.start()
@@ -157,13 +183,21 @@ class TrainerValidation:
         Raises:
             InvalidArgumentError: If the first validation of a fit lacks the metric.
         """
-        self._check_metric(metrics)
         shared = self.connect()
+        if self.reader is None:
+            self._check_metric(metrics)
         if shared.step < 0:
             return
-        mean = shared.tell(metrics.get(self.monitor))
+        mean = self._read(metrics.get(self.monitor))
         if self._good is not None and mean is not None and self._good.follow(mean, shared.step):
             self._put_back(mean, self._good.step or 0)
+
+    def _read(self, value: Any) -> float | None:
+        """Record a metric of the whole set; or end a partial reading, whose losses are told already."""
+        if self.reader is None:
+            return self.connect().tell(value)
+        self.connect().close()
+        return self.reader.end()
 
     def _check_metric(self, metrics: Collection[str]) -> None:
         """Raise if the first validation lacks the metric, and warn once of a later one."""
@@ -190,13 +224,26 @@ class TrainerValidation:
                 step,
             )
 
+    def log(self) -> None:
+        """Log a sentence about the run, on rank 0."""
+        if self.connect().ranks.is_first:
+            _logger.info("Validation: %s.", self.validation.summary())
+
+    def figures(self) -> dict[str, float]:
+        """Return numbers of the run so far by names, for trackers."""
+        counts, best = self.validation.counts, self.validation.best
+        named = {"readings": counts["readings"], "share": counts["share"], "saved": counts["saved"]}
+        if best is not None:
+            named |= {"best": best.value, "best_step": best.step}
+        return {f"validation/{k}": float(v) for k, v in named.items() if v is not None}
+
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues."""
         if self._loaded is not None:
             return dict(self._loaded)
         shared = fresh_state(self.validation) if self._shared is None else self._shared.state_dict()
         good = None if self._good is None else self._good.state_dict()
-        return {"shared": shared, "good": good}
+        return {"shared": shared, "good": good, "level": self._level}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict`` at ``begin``, when the network exists.
@@ -204,7 +251,7 @@ class TrainerValidation:
         Raises:
             StateMismatchError: If it is no such state.
         """
-        is_valid = isinstance(state, Mapping) and set(state) == _KEYS
+        is_valid = isinstance(state, Mapping) and set(state) - _FURTHER == _KEYS
         is_valid = is_valid and isinstance(state["shared"], Mapping) and "step" in state["shared"]
         check(is_valid, "state", "the state of a ValidationCallback", state, StateMismatchError)
         self._loaded = state

@@ -7,13 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import check
 from botorch_costly.integrations.extras import require
-from botorch_costly.integrations.lightning import TunerCallback
 from botorch_costly.integrations.lightning_trainer import (
+    Decides,
     MetricReaders,
     check_validates,
+    end_validation,
     further_parts,
+    last_step,
+    only_loader,
     set_validation,
     validate_now,
 )
@@ -29,7 +31,7 @@ except ImportError:
 __all__ = ["ValidationCallback"]
 
 
-class ValidationCallback(Callback):
+class ValidationCallback(Decides, Callback):
     """Validate in a ``Trainer`` when a reading is worth its price.
 
     After each step of the optimizer the validation decides whether the trainer validates now, in place
@@ -43,8 +45,19 @@ class ValidationCallback(Callback):
 
     In a distributed run rank 0 decides, and the metric is the mean over the ranks.
 
+    Without the option ``steps`` the last step is the one that the trainer estimates. After each reading
+    the loggers of the trainer get ``validation/readings``, ``validation/share`` of the clock,
+    ``validation/saved`` of the examples, ``validation/best`` and ``validation/best_step``; at the end of
+    the fit a line at level INFO sums up.
+
+    With ``Validation(examples=..)`` a reading ends after the batches that decide. The loader is read in a
+    random order that is fixed for the run. If ``examples`` is the number of examples, ``validation_step``
+    returns their losses, a tensor with one for each; if it is the number of batches, the mean of a batch,
+    and batches are drawn. Either may be an entry of a dictionary, under the name of the metric or
+    ``"loss"``. The callback logs the estimate for the whole set under the name of the metric.
+
     Args:
-        validation: A ``Validation`` without ``examples``; with ``false_stop`` it stops the trainer.
+        validation: A ``Validation``; with ``false_stop`` it stops the trainer.
         monitor: Name under which ``validation_step`` logs the metric.
         guard: Whether a run that has diverged goes back to its last good state (network, optimizers,
             gradient scaler, and averages that callbacks hold), while schedulers count on.
@@ -55,11 +68,13 @@ class ValidationCallback(Callback):
             ``["steps"]``.
 
     Raises:
-        InvalidArgumentError: If an option is invalid, or the validation reads parts of the examples;
-            when training starts, if there is no validation, another ``check_val_every_n_epoch`` than 1,
-            a time as ``val_check_interval``, a ``ReduceLROnPlateau`` that reads the metric, or another
-            callback that decides when to validate; in the first validation, if it does not log the
-            metric.
+        InvalidArgumentError: If an option is invalid; when training starts, if there is no validation,
+            another ``check_val_every_n_epoch`` than 1, a time as ``val_check_interval``, a
+            ``ReduceLROnPlateau`` that reads the metric, or another callback that decides when to
+            validate; in the first validation, if it does not log the metric. With ``examples`` also if
+            there are several ranks, several loaders, data without indices, a sampler of another kind, or
+            another number of examples or batches.
+        InvalidShapeError: If ``validation_step`` does not return the losses of a partial reading.
         StateMismatchError: When training starts, if the checkpoint has other options.
         MissingExtraError: If Lightning is missing, or older than 2.4.
 
@@ -106,15 +121,13 @@ class ValidationCallback(Callback):
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Begin, or continue from the state that the trainer has loaded."""
         check_validates(trainer)
-        deciding = [
-            c for c in trainer.callbacks if isinstance(c, ValidationCallback | TunerCallback)
-        ]
-        kinds = [type(callback).__name__ for callback in deciding]
-        check(len(kinds) == 1, "callbacks", "one that decides when to validate", kinds)
         self._readers.read_after_validation(trainer)
         schedulers = [config.scheduler for config in trainer.lr_scheduler_configs]
         trained = (pl_module, *trainer.optimizers, *schedulers, *self._parts)
-        self.run.begin(trained + further_parts(trainer, pl_module), trainer.global_step)
+        if self.run.reader is not None and not trainer.fast_dev_run:
+            self.run.reader.use(only_loader(trainer))
+        parts = trained + further_parts(trainer, pl_module)
+        self.run.begin(parts, trainer.global_step, last=last_step(trainer))
         self._allow_divergence(trainer)
         self._steps, self._losses = trainer.global_step, []
         if self.run.is_due:  # the checkpoint was saved between the step and its validation
@@ -135,6 +148,37 @@ class ValidationCallback(Callback):
         """Forget the metric of the previous validation, which the trainer keeps."""
         if self._fits:
             self._readers.forget_metric(trainer)
+            if self.run.reader is not None:
+                self.run.reader.begin()
+
+    def on_validation_batch_start(
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        """End a validation that is complete, before a batch that workers have loaded ahead."""
+        if self.run.reader is not None and self.run.reader.is_complete:
+            end_validation(trainer)
+
+    def on_validation_batch_end(
+        self,
+        trainer: Any,
+        pl_module: Any,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        """Add the losses of a batch to a partial reading."""
+        if self.run.reader is not None:
+            named = (self.run.monitor, "loss")
+            if isinstance(outputs, Mapping):
+                outputs = next((outputs[name] for name in named if name in outputs), None)
+            self.run.reader.add(outputs)
+
+    def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Log the estimate of a partial reading, in place of the mean of the batches in it."""
+        result = None if self.run.reader is None else self.run.reader.result()
+        if result is not None:
+            self.log(self.run.monitor, result)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
         """Tell the metric, and stop the trainer if the validation says so."""
@@ -146,6 +190,9 @@ class ValidationCallback(Callback):
         self.run.validated(trainer.callback_metrics)
         self.run.restore_generators()
         self._allow_divergence(trainer)
+        if shared.ranks.is_first and self._before is None:
+            for logger in trainer.loggers:
+                logger.log_metrics(self.run.figures(), step=trainer.global_step)
         if shared.should_stop:
             trainer.should_stop = True
 
@@ -155,10 +202,14 @@ class ValidationCallback(Callback):
         if shared.read < step and step > 0:
             self.run.after_step(step, last=True)
             validate_now(trainer)
+        if self._before is None:
+            self.run.log()
 
     def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
         """Restore the options of other callbacks, and after a ``fast_dev_run`` the validation."""
         self._readers.restore()
+        if self.run.reader is not None:
+            self.run.reader.release()
         if self._before is not None:
             self.run.begin_from(self._before)
             self._before = None

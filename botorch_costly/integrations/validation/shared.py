@@ -11,7 +11,7 @@ from botorch_costly.errors import StateMismatchError, check, check_count, check_
 from botorch_costly.integrations.ranks import Ranks, Said, weighted_mean
 from botorch_costly.plain import as_number
 from botorch_costly.validation import Validation
-from botorch_costly.validation.validation import Best
+from botorch_costly.validation.readings import Best
 
 # All ranks meet again after this share of the steps so far, and after so many steps at most. Rank 0 alone
 # sees a spike of the training loss, and the ranks validate at their next meeting.
@@ -32,7 +32,8 @@ class SharedValidation:
     The state is the state of rank 0, so a run may be resumed with another number of ranks.
 
     Args:
-        validation: A ``Validation`` without ``examples``: the set is read as a whole.
+        validation: A ``Validation``; with several ranks without ``examples``, for the set is read as a
+            whole: ranks would have to agree after each shard, and the losses of all of them to travel.
         timeout: Seconds after which a missing rank is lost.
 
     Raises:
@@ -49,8 +50,13 @@ class SharedValidation:
     """
 
     def __init__(self, validation: Validation, *, timeout: float = 60.0) -> None:
-        check_reads_all(validation)
+        is_validation = isinstance(validation, Validation)
+        check(is_validation, "validation", "a Validation", validation)
         self.validation, self.ranks = validation, Ranks(timeout)
+        expected = "a Validation without examples: several ranks read the whole set"
+        received = f"one with examples={validation.options.examples}"
+        is_whole = validation.options.examples is None or self.ranks.count == 1
+        check(is_whole, "validation", expected, received)
         self._step = self._read = -1
         self._next = -1  # step of the next meeting
         self._due = self._pending = False  # for all ranks; on rank 0, before a meeting
@@ -100,8 +106,8 @@ class SharedValidation:
 
     def _following(self, step: int) -> int:
         """Return the step of the next meeting, which leaves out no step that is read in any case."""
-        options, ahead = self.validation.options, min(max(step // _SHARE, 1), _FARTHEST)
-        demanded = [*options.read_at, *([] if options.steps is None else [options.steps])]
+        ahead, steps = min(max(step // _SHARE, 1), _FARTHEST), self.validation.steps
+        demanded = [*self.validation.options.read_at, *([] if steps is None else [steps])]
         return min([step + ahead, *(other for other in demanded if other > step)])
 
     def tell(self, value: float | None, *, weight: float = 1.0) -> float | None:
@@ -132,6 +138,24 @@ class SharedValidation:
             message = json.dumps(self._own_verdict()).encode() if self.ranks.is_first else None
             self._verdict = json.loads(self.ranks.receive(message, "reading", self._step))
         return mean
+
+    @property
+    def examples(self) -> list[int]:
+        """Numbers of the examples to read next; empty once there are enough, or for the whole set."""
+        return self.validation.examples
+
+    def tell_part(self, values: Tensor) -> None:
+        """Record the values of ``examples`` on a single rank, in their order.
+
+        Raises:
+            InvalidShapeError: If there is not one value for each example.
+        """
+        self.validation.tell(values)
+        self._due, self._read = bool(self.examples), self._step
+
+    def close(self) -> None:
+        """End a reading whose values did not come."""
+        self._due = False
 
     def _own_verdict(self) -> dict[str, Any]:
         ours, best = self.validation, self.validation.best
@@ -227,16 +251,3 @@ def _mean(reports: list[Said]) -> float | None:
     if len(reports) > 1:
         return weighted_mean(reports)
     return reports[0].value if reports else None
-
-
-def check_reads_all(validation: Validation) -> None:
-    """Raise unless an object is a ``Validation`` whose readings are of the whole set.
-
-    Raises:
-        InvalidArgumentError: If it is another object, or reads a part of the examples.
-    """
-    is_validation = isinstance(validation, Validation)
-    check(is_validation, "validation", "a Validation", validation)
-    expected = "a Validation without examples: parts of the set are read in a loop of your own"
-    received = f"one with examples={validation.options.examples}"
-    check(validation.options.examples is None, "validation", expected, received)

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 import botorch_costly as bc
-from botorch_costly.errors import RanksDisagreeError
+from botorch_costly.errors import InvalidArgumentError, RanksDisagreeError
 from botorch_costly.integrations.validation import SharedValidation
 
 STEPS = 600
@@ -32,7 +32,7 @@ class Clock:
 
 
 def shared_of(rank, **options):
-    validation = bc.Validation(0.05, clock=Clock(rank), read_at=[301], **options)
+    validation = bc.Validation(1 / 1.95, clock=Clock(rank), read_at=[301], **options)
     return SharedValidation(validation, timeout=20)
 
 
@@ -62,6 +62,11 @@ def loop(rank, folder):
     resumed = shared_of(rank)
     resumed.load_state_dict(torch.load(state, weights_only=True))
     again = play(resumed, rank, range(STEPS // 2, STEPS))
+    refused = ""
+    try:
+        shared_of(rank, examples=100)
+    except InvalidArgumentError as error:
+        refused = str(error)
     other = shared_of(rank)
     try:
         other.due(3 + rank)
@@ -72,6 +77,7 @@ def loop(rank, folder):
             "again": again,
             "spiked": [step for step, *_ in play(shared_of(rank), rank, range(500), spike=450)],
             "error": str(error),
+            "refused": refused,
             "readings": shared.validation.readings,
         }
 

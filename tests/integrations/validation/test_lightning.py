@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset
 
-import botorch_costly as bc
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError
 from tests.integrations.digits import data
 from tests.integrations.validation.readings import readings, validation
@@ -18,6 +17,7 @@ from lightning.pytorch.callbacks import EarlyStopping, LearningRateFinder, Model
 from botorch_costly.integrations.validation.lightning import ValidationCallback
 from tests.integrations.lightning_fits import Digits, trainer_of
 from tests.integrations.lightning_fits import callback as tuner_callback
+from tests.rewards.guarding import Weights
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Lightning's own, on small machines
 
@@ -74,6 +74,7 @@ def test_training_is_the_same_with_any_number_of_readings():
 def test_the_trainer_validates_when_the_validation_says_so_and_at_the_last_step():
     callback, module = fit()
     asked, losses = validation(), iter(module.losses[1:])  # after the sanity check
+    asked.expect(40)
     asked.start()
     for step in range(1, 41):
         if asked.due(step, train_loss=module.trained[step - 1], last=step == 40):
@@ -312,6 +313,30 @@ def test_a_broken_run_goes_back_to_its_good_state(value, said):
     assert max(v if math.isfinite(v) else math.inf for _, v in readings(unguarded.validation)) > 3
 
 
+class Average(Callback):
+    """Holds an average of the weights."""
+
+    def setup(self, trainer, module, stage):
+        self.average = torch.optim.swa_utils.AveragedModel(module.network)
+
+    def on_train_batch_end(self, trainer, module, *arguments):
+        self.average.update_parameters(module.network)
+
+
+def test_averages_and_further_parts_go_back_with_the_network():
+    average, counter = Average(), Weights(0.0)
+
+    class Count(Callback):
+        def on_train_batch_end(self, trainer, *arguments):
+            counter.tensor.add_(1.0)
+
+    options = {"guard": True, "parts": [counter]}
+    callback, _ = fit(None, average, Count(), Spike(15), options=options)
+    assert callback.run.restores == 1
+    assert all(weight.isfinite().all() for weight in average.average.parameters())
+    assert counter.tensor.item() < 40
+
+
 def test_a_spike_of_the_training_loss_is_read_soon():
     callback, module = fit(None, Spike(100, -20.0), options={"guard": True}, max_epochs=12)
     assert callback.run.restores == 1
@@ -333,11 +358,15 @@ def test_what_does_not_fit_is_refused():
     for wrong in ({"guard": 1}, {"margin": 0.2}, {"guard": True, "margin": 0.0}, {"timeout": 0}):
         with pytest.raises(InvalidArgumentError):
             ValidationCallback(validation(), "val_loss", **wrong)
-    with pytest.raises(InvalidArgumentError, match="in a loop of your own"):
-        ValidationCallback(bc.Validation(examples=500), "val_loss")
     with pytest.raises(InvalidArgumentError, match="a Validation"):
         ValidationCallback(3, "val_loss")
     with pytest.raises(InvalidArgumentError, match="check_val_every_n_epoch"):
         fit(check_val_every_n_epoch=2)
     with pytest.raises(InvalidArgumentError, match="one that decides when to validate"):
         fit(None, tuner_callback())
+
+
+def test_a_second_callback_of_a_kind_is_refused_by_lightning_itself():
+    for make in (tuner_callback, lambda: ValidationCallback(validation(), "val_loss")):
+        with pytest.raises(RuntimeError, match="more than one stateful callback"):
+            trainer_of(make(), make())

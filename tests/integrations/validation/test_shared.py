@@ -5,7 +5,6 @@ import math
 import pytest
 import torch.distributed as dist
 
-import botorch_costly as bc
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError
 from botorch_costly.integrations.validation import SharedValidation
 from tests.integrations.launching import launched
@@ -70,8 +69,6 @@ def test_states_that_are_wrong_change_nothing():
 
 
 def test_arguments_that_are_wrong():
-    with pytest.raises(InvalidArgumentError, match="in a loop of your own"):
-        SharedValidation(bc.Validation(examples=100))
     with pytest.raises(InvalidArgumentError, match="a Validation"):
         SharedValidation(None)
     shared = SharedValidation(validation())
@@ -119,6 +116,11 @@ def test_a_spike_that_rank_0_sees_is_read_on_all_ranks(two):
     first, second = two
     assert first["spiked"] == second["spiked"]
     assert any(450 <= step <= 480 for step in first["spiked"])
+
+
+def test_two_ranks_read_the_whole_set(two):
+    for result in two:
+        assert "several ranks read the whole set" in result["refused"]
 
 
 def test_ranks_at_different_steps_are_an_error_on_all_of_them(two):

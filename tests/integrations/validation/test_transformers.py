@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch.utils.data import IterableDataset
 
-import botorch_costly as bc
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError
 from tests.integrations.validation.readings import readings, validation
 
@@ -16,6 +15,7 @@ from transformers import Trainer, TrainerCallback, TrainingArguments
 
 from botorch_costly.integrations.validation.transformers import STATE_FILE, ValidationCallback
 from tests.integrations import transformers_program as program
+from tests.rewards.guarding import Weights
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Transformers' own, on small machines
 STEPS = 24
@@ -61,7 +61,7 @@ def weights(trainer):
     return torch.cat([weight.detach().flatten() for weight in trainer.model.parameters()])
 
 
-def callback(overhead=0.2, **options):
+def callback(overhead=0.3, **options):
     return ValidationCallback(validation(overhead), **options)
 
 
@@ -85,6 +85,7 @@ def test_the_trainer_evaluates_when_the_validation_says_so(tmp_path, strategy):
     losses = {log["step"]: log["loss"] for log in history if "loss" in log}
     evaluated = {log["step"]: log["eval_loss"] for log in history if "eval_loss" in log}
     asked = validation()
+    asked.expect(STEPS)
     asked.start()
     for step in range(1, STEPS + 1):  # the loss of a step is logged after it
         if asked.due(step, train_loss=losses.get(step - 1), last=step == STEPS):
@@ -171,7 +172,7 @@ def resumed_from(ours, folder):
 def test_a_resumed_run_with_other_options_is_refused_and_one_without_a_state_is_not(tmp_path, said):
     train(tmp_path, callback(), save_strategy="steps", save_steps=12)
     with pytest.raises(StateMismatchError, match="overhead"):
-        train(tmp_path, callback(0.3), resume=str(tmp_path / "checkpoint-12"))
+        train(tmp_path, callback(0.5), resume=str(tmp_path / "checkpoint-12"))
     (tmp_path / "checkpoint-12" / STATE_FILE).unlink()
     ours = callback()
     train(tmp_path, ours, resume=str(tmp_path / "checkpoint-12"))
@@ -203,6 +204,24 @@ def test_a_broken_run_goes_back_to_its_good_state(tmp_path, value, said):
     assert sum("goes on from its state of step" in line for line in said()) == 1
 
 
+def test_the_scaler_and_further_parts_go_back_with_the_network(tmp_path, monkeypatch):
+    counter, scaler = Weights(0.0), Weights(0.0)
+
+    class Count(TrainerCallback):
+        def on_step_end(self, *arguments, **kwargs):
+            counter.tensor.add_(1.0)
+            scaler.tensor.add_(1.0)
+
+    monkeypatch.setattr(
+        "botorch_costly.integrations.validation.transformers.optimizer_and_scaler",
+        lambda optimizer: (optimizer.optimizer, (scaler,)),
+    )
+    ours = callback(guard=True, parts=[counter])
+    train(tmp_path, Count(), ours, Spike(12, math.nan))
+    assert ours.run.restores == 1
+    assert counter.tensor.item() == scaler.tensor.item() < STEPS
+
+
 def test_a_second_training_begins_anew(tmp_path):
     ours = callback()
     train(tmp_path, ours)
@@ -211,8 +230,6 @@ def test_a_second_training_begins_anew(tmp_path):
     assert readings(ours.validation) == first
 
 
-def test_parts_of_the_examples_are_refused():
-    with pytest.raises(InvalidArgumentError, match="in a loop of your own"):
-        ValidationCallback(bc.Validation(examples=500))
+def test_what_does_not_fit_is_refused():
     with pytest.raises(InvalidArgumentError, match="save_best"):
         callback(save_best="yes")
