@@ -10,7 +10,9 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.round_tariff import RoundTariff
 from botorch_costly.ask_tell.search import SAME, among
+from botorch_costly.ask_tell.tariff import Stock
 from botorch_costly.errors import check
 from botorch_costly.records import Decision, Observation
 
@@ -35,10 +37,20 @@ class Evaluations(Generic[D, T]):
         domain: Domain of the settings.
         ledger: Ledger of the run.
         sign: Result of ``sign_of``.
+        tariff: Clock of the rounds, if queries take a share of it.
+        horizon: Largest number of suggestions; None if unknown.
     """
 
-    def __init__(self, domain: Domain, ledger: Ledger[D, T], sign: float) -> None:
+    def __init__(
+        self,
+        domain: Domain,
+        ledger: Ledger[D, T],
+        sign: float,
+        tariff: RoundTariff | None = None,
+        horizon: int | None = None,
+    ) -> None:
         self.domain, self.sign, self._ledger = domain, sign, ledger
+        self._tariff, self._horizon = tariff, horizon
         self._latest: T | None = None  # an outcome that the ledger is about to take
         self._encoded: dict[int, Tensor] = {}  # points by number; what the ledger has entered stays
 
@@ -69,6 +81,22 @@ class Evaluations(Generic[D, T]):
     def queries(self) -> int:
         """Number of queries paid for."""
         return self._ledger.queries
+
+    @property
+    def stock(self) -> Stock:
+        """Queries that the share of the clock affords before the next round; all without a share."""
+        tariff = self._tariff
+        return Stock() if tariff is None else tariff.stock_in(len(self), self._horizon)
+
+    @property
+    def left(self) -> int | None:
+        """Rounds that are left, the next one included; None if unknown."""
+        return None if self._horizon is None else self._horizon - len(self)
+
+    @property
+    def may_decide(self) -> bool:
+        """Whether the tuner's own time keeps to its part of the share of the clock."""
+        return self._tariff is None or self._tariff.affords_decision
 
     def suggestion(self, number: int) -> D:
         """Return a suggestion that is kept."""

@@ -14,8 +14,11 @@ from botorch_costly.ask_tell.earlier_names import EarlierNames
 from botorch_costly.ask_tell.evaluations import Evaluations, sign_of
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.protocol import Tells
+from botorch_costly.ask_tell.round_tariff import RoundTariff
 from botorch_costly.ask_tell.serial import Whole
 from botorch_costly.ask_tell.state import (
+    Undo,
+    both,
     changeable,
     check_header,
     header,
@@ -55,6 +58,7 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         maximize: Whether larger values are better.
         options: Further options that a state must have been made with, by name.
         kept: Number of the latest suggestions that are kept; all if omitted.
+        tariff: Clock of the rounds, of which queries take a share; no clock is read without one.
 
     Attributes:
         tells: Kind of the outcome that ``tell`` takes.
@@ -81,6 +85,7 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         maximize: bool = True,
         options: Mapping[str, Any] | None = None,
         kept: int | None = None,
+        tariff: RoundTariff | None = None,
     ) -> None:
         self.space, self.fidelities, self.maximize = domain.space, domain.fidelities, maximize
         self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
@@ -88,9 +93,9 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         self._domain, self._strategy = domain, strategy
         named = {**self._own_options(), **({} if options is None else options)}
         self._header = header(type(self), domain.space, {**named, "horizon": self.horizon})
-        self._kept = kept
+        self._kept, self._tariff = kept, tariff
         self._ledger = self._empty_ledger()
-        self._seen: Evaluations[D, T] = Evaluations(domain, self._ledger, self._sign)
+        self._seen: Evaluations[D, T] = self._evaluations(self._ledger)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -98,6 +103,9 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
 
     def _empty_ledger(self) -> Ledger[D, T]:
         return Ledger(*self.records, self._kept, told=_NOUNS[self.tells])
+
+    def _evaluations(self, ledger: Ledger[D, T]) -> Evaluations[D, T]:
+        return Evaluations(self._domain, ledger, self._sign, self._tariff, self.horizon)
 
     def _own_options(self) -> dict[str, Any]:
         """Return the options that a state knows beside those of the constructor's ``options``."""
@@ -117,12 +125,17 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         """
         return self._whole("ask", self._next)
 
+    def _snapshot(self, action: Action) -> Undo:
+        """Return a function that restores strategy and clock, if an action is not completed."""
+        undo = self._strategy.snapshot(action, self._seen)
+        return undo if self._tariff is None else both(undo, self._tariff.snapshot())
+
     def _whole(self, action: Action, call: Callable[[], R]) -> R:
         """Return a call's result; if it raises, the strategy is as before.
 
         The call changes the ledger last, so that the ledger needs no undoing.
         """
-        undo = self._strategy.snapshot(action, self._seen)
+        undo = self._snapshot(action)
         try:
             return call()
         except BaseException as error:
@@ -131,6 +144,8 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
 
     def _next(self) -> D:
         """Enter the next suggestion, and return it."""
+        if self._tariff is not None:
+            self._tariff.begin_round()
         number = self._ledger.next_within(self.horizon)
         proposal = self._strategy.suggest(self._seen)
         if self.queries_last and number + 1 == self.horizon:
@@ -140,6 +155,8 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
 
     def _enter(self, suggestion: D) -> D:
         self._strategy.entered(suggestion, self._seen)
+        if self._tariff is not None:
+            self._tariff.decided()
         self._ledger.suggest(suggestion)
         return suggestion
 
@@ -165,11 +182,18 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
 
         def learn() -> None:
             self._strategy.learn(outcome, self._seen.with_outcome(outcome), *details)
+            if self._tariff is not None:
+                self._tariff.tell(self._queries_of(outcome), outcome.seconds)
+                self._tariff.decided()
             self._ledger.tell(outcome)
 
         self._whole("note", learn)
         self._ledger.warn_of(outcome)
         return outcome
+
+    def _queries_of(self, outcome: T) -> int:
+        """Return the number of queries that an outcome is of."""
+        return 1
 
     def enqueue(self, config: Mapping[str, Plain], *args: Any, **kwargs: Any) -> D:
         """Enter an evaluation of your own, such as that of another program, in place of the next one.
@@ -193,7 +217,12 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         return self._enqueue(self._suggestion(number, Proposal(plain, ENQUEUED, details=details)))
 
     def _enqueue(self, suggestion: D) -> D:
-        return self._whole("note", lambda: self._enter(suggestion))
+        def enter() -> D:
+            if self._tariff is not None:
+                self._tariff.begin_round()
+            return self._enter(suggestion)
+
+        return self._whole("note", enter)
 
     def cancel(self, suggestion: D) -> None:
         """Cancel a pending suggestion; its number still counts towards the horizon.
@@ -214,6 +243,11 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         self._whole("note", cancel)
 
     # -- reading ----------------------------------------------------------------------------------
+
+    @property
+    def overhead(self) -> float | None:
+        """Largest share of the clock that queries and the optimizer may take; None without a limit."""
+        return None if self._tariff is None else self._tariff.share
 
     def best(self) -> dict[str, Plain] | None:
         """Return the configuration with the best value told; None before the first finite value."""
@@ -292,7 +326,12 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
             lines.append(f"total cost {self.total_cost:.6g}")
         if (best := self.best()) is not None:
             lines.append(f"best: {best}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._on_the_clock()])
+
+    def _on_the_clock(self, per_round: int = 1) -> list[str]:
+        """Return a sentence on the share of the clock that queries took, if there is one."""
+        rounds = len(self._ledger)
+        return [] if self._tariff is None else [self._tariff.summary(rounds, per_round)]
 
     # -- the state --------------------------------------------------------------------------------
 
@@ -316,9 +355,11 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
 
         The state knows the options of the constructor: build the optimizer in the same way and load it.
         """
+        tariff = {} if self._tariff is None else {"tariff": self._tariff.state_dict()}
         return {
             "header": dict(self._header),
             "ledger": self._ledger.state_dict(),
+            **tariff,
             **self._strategy.state_dict(),
         }
 
@@ -336,11 +377,14 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
                 another version or kind of optimizer, or is damaged; the optimizer is unchanged.
         """
         check_header(state, self._header, changed, among=self.changeable)
-        undo = self._strategy.snapshot("load", self._seen)
+        undo = self._snapshot("load")
         try:
             ledger = self._empty_ledger()
             ledger.load_state_dict(state["ledger"])
-            seen = Evaluations(self._domain, ledger, self._sign)
+            had_share = state["header"].get("overhead", "None") != "None"
+            if self._tariff is not None and had_share:
+                self._tariff.load_state_dict(state["tariff"])
+            seen = self._evaluations(ledger)
             self._strategy.load_state_dict(state)
             self._strategy.restored(seen, same_options=not changed)
         except BaseException as error:

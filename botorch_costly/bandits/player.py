@@ -16,7 +16,7 @@ from botorch_costly.device import check_device
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check, check_count
 from botorch_costly.numerics.stationary import information_share
 from botorch_costly.query import RECENT, Progress, QueryRule, UnqueriedPlay
-from botorch_costly.query.rule import Verdict
+from botorch_costly.query.rule import Verdict, check_priced
 from botorch_costly.randomness import check_generator, generator_of
 from botorch_costly.simulation.player import Chance, Decided
 
@@ -95,6 +95,7 @@ class BanditPlayer:
         horizon = None if horizon is None else check_count("horizon", horizon, 1)
         self.policy, self._horizon = policy, horizon
         trials, self.arms = check_count("trials", trials, 1), check_count("arms", arms, 2)
+        check_priced(policy.rule)
         policy.rule.check_run(horizon)
         self._state: tuple[Tensor, ...] = policy.strategy.begin(trials, self.arms, device)
         if generator is None:

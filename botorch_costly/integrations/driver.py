@@ -81,6 +81,7 @@ class Driver:
         self._guard: GuardedReward | None = None  # the reward, if it is a guard
         self._clock = RoundClock(self.options.length)
         self._over = self._due = False
+        self._due_since: float | None = None  # seconds of the clock; None after a resume
         self._is_short = False  # whether a warning has said that no round of the run ends
         self._late = False  # whether a metric was told after the last round
 
@@ -219,7 +220,7 @@ class Driver:
         ends = not self._over and self._clock.step(steps=steps, ends_epoch=ends_epoch)
         if not ends or decision is None:
             return False
-        self._due = decision.query
+        self._due, self._due_since = decision.query, time.perf_counter()
         return self._due
 
     def validated(self, metric: float) -> None:
@@ -227,12 +228,13 @@ class Driver:
         if not self._due or self.decision is None:
             return
         began = time.perf_counter()
+        details = self._details(began)
         self._late = self._over
         shared = self.connect()
         mean = shared.mean(metric)
         reference = self._reward.state_dict()
         try:
-            shared.tell(self.decision, self._reward(mean, self.decision))
+            shared.tell(self.decision, self._reward(mean, self.decision), **details)
         except BaseException:
             observed = {observation.round for observation in self.tuner.observations}
             self._due = self.decision.round not in observed
@@ -241,6 +243,12 @@ class Driver:
             raise
         self._due = False
         self.seconds += time.perf_counter() - began
+
+    def _details(self, now: float) -> dict[str, float]:
+        """Return the seconds of the query, for a tuner whose queries take a share of the clock."""
+        if self._due_since is None or getattr(self.tuner, "overhead", None) is None:
+            return {}
+        return {"seconds": max(now - self._due_since, 0.0)}
 
     def finish(self) -> None:
         """End a fit that was not interrupted: warn of steps that no query has measured, and log."""

@@ -74,6 +74,11 @@ class MixedQuery(QueryRule):
         """Whether the inner rule compares the posterior with numbers in units of the reward."""
         return self.rule.reads_rewards
 
+    @property
+    def spends_share(self) -> bool:
+        """Whether the inner rule needs to know how many queries a share of the clock affords."""
+        return self.rule.spends_share
+
     def outlook(self, progress: Progress) -> Outlook | None:
         """Return how the inner rule values a query."""
         return self.rule.outlook(self._with_horizon(progress))

@@ -40,6 +40,10 @@ divided by the effective horizon of its round.
   root of the number due.
 - Once the queries left suffice for all rounds left, every round has one, for they are already paid.
 
+**A share of the clock** is such a budget, of as many queries as the seconds measured so far allow until
+the end of the run, or in the next 30 rounds if the end is not known. Where ``need^2 / even`` is 1 or
+more, the price is 0: else a run whose queries were worth more before would lose its share.
+
 Sources: the knowledge gradient is that of Frazier, Powell & Dayanik (2009); price, effective horizon
 and budget are this package's own.
 """
@@ -92,9 +96,10 @@ _FIRST_SHARE = 0.2
 class PricedQuery(QueryRule):
     """Query when a query earns more than its price; play the maximizer of the posterior mean otherwise.
 
-    Exactly one of ``price``, ``price_seconds`` and ``budget`` sets the cost of a query. Rounds of an
-    initial design, such as that of ``OnlineTuner``, have a query at any price, and count. This module's
-    docstring has the derivation.
+    One of ``price``, ``price_seconds`` and ``budget`` sets the cost of a query. Without all three the
+    budget is that of the tuner's ``overhead``: the queries that this share of the clock affords until the
+    end of the run, by measured seconds. Rounds of an initial design, such as that of ``OnlineTuner``,
+    have a query at any price, and count. This module's docstring has the derivation.
 
     Args:
         price: Price of a query in units of the reward of one round, or of one interval where
@@ -106,7 +111,7 @@ class PricedQuery(QueryRule):
         round_seconds: Duration of a round of training without a query, for a price in seconds.
         budget: Queries over the horizon instead of a price, spent where they earn most, at most one in
             each interval for which a configuration is held. The only one of the three
-            that is compatible with rewards replaced by their ranks.
+            that is compatible with rewards replaced by their ranks, as is the budget of an ``overhead``.
         horizon: Rounds of the run, an integer >= 1; the run's own if omitted.
         discount: Factor by which a reward loses value per round, in (0, 1]; below 1 without a horizon.
         supersession: Factor for how quickly later queries supersede the current one, >= 0.
@@ -114,7 +119,7 @@ class PricedQuery(QueryRule):
             decision takes less time.
 
     Raises:
-        InvalidArgumentError: If not exactly one of the three is given, or one is outside its range.
+        InvalidArgumentError: If more than one of the three is given, or one is outside its range.
         InvalidBudgetError: If there are more queries than rounds.
 
     Example:
@@ -139,11 +144,11 @@ class PricedQuery(QueryRule):
 
     def __post_init__(self) -> None:
         costs = [v for v in (self.price, self.price_seconds, self.budget) if v is not None]
-        expected = "exactly one of the three"
-        check(len(costs) == 1, "price, price_seconds, budget", expected, costs)
+        expected = "at most one of the three"
+        check(len(costs) <= 1, "price, price_seconds, budget", expected, costs)
         if self.budget is not None:
             object.__setattr__(self, "budget", check_count("budget", self.budget, minimum=1))
-        elif costs[0] != math.inf:
+        elif costs and costs[0] != math.inf:
             check_nonnegative("price" if self.price_seconds is None else "price_seconds", costs[0])
         if self.price_seconds is None:
             is_unset = self.round_seconds is None
@@ -194,7 +199,7 @@ class PricedQuery(QueryRule):
         rounds = self._horizon(horizon)
         finite = rounds is not None or self.discount < 1
         check(finite, "horizon", "a number of rounds, or a discount below 1 without one", rounds)
-        if self.budget is None:
+        if self.budget is None:  # a share of the clock may be of a run without a known end
             return
         if rounds is None:
             raise InvalidBudgetError("horizon", "how many rounds the budget is for", None)
@@ -268,9 +273,14 @@ class PricedQuery(QueryRule):
         return Verdict(first | pays | due, confidence, cause, value, price, rate)
 
     @property
+    def spends_share(self) -> bool:
+        """Whether the budget is that of a share of the clock."""
+        return self.budget is None and not self.reads_rewards
+
+    @property
     def reads_rewards(self) -> bool:
         """Whether the price is in units of the reward, which a budget is not."""
-        return self.budget is None
+        return self.price is not None or self.price_seconds is not None
 
     def explain(self, verdict: Verdict) -> str:
         """Return the reason for a verdict without a batch, with value and price in reward units."""
@@ -281,17 +291,24 @@ class PricedQuery(QueryRule):
 
     def _is_due(self, progress: Progress) -> Tensor:
         """Return whether the budget suffices for a query in every round left."""
-        if self.budget is None:
+        if self.reads_rewards:
             return torch.zeros((), dtype=torch.bool)
         return self._queries_left(progress) >= self._rounds_left(progress) + 1
 
     def _queries_left(self, progress: Progress) -> Tensor:
-        assert self.budget is not None
-        return self.budget - torch.as_tensor(progress.queries, dtype=torch.float64)
+        """Return the queries that the budget has left; of a share at most one in each round left."""
+        if self.budget is not None:
+            return self.budget - torch.as_tensor(progress.queries, dtype=torch.float64)
+        if progress.affordable is None:
+            expected = "a price, price_seconds or budget, or a tuner with overhead="
+            raise InvalidArgumentError("query", expected, self)
+        rounds = self._rounds_in_view(progress) - progress.round + 1
+        affordable = min(max(progress.affordable, 0.0), rounds)
+        return torch.as_tensor(affordable, dtype=torch.float64)
 
     def _price_of(self, progress: Progress) -> Tensor:
         """Return the price of a query in units of the posterior."""
-        if self.budget is not None:
+        if not self.reads_rewards:
             return self._price_of_budget(progress)
         price = self.price
         if price is None:
@@ -305,24 +322,31 @@ class PricedQuery(QueryRule):
 
     def _price_of_budget(self, progress: Progress) -> Tensor:
         """Return the current value of the last query that the budget can afford, in posterior units."""
-        assert self.budget is not None
-        need = (self._queries_left(progress) / (self._rounds_left(progress) + 1)).clamp(0, 1)
+        rounds, left = self._rounds_in_view(progress), self._queries_left(progress)
+        need = (left / max(rounds - progress.round + 1, 1)).clamp(0, 1)
         price = torch.zeros_like(need)
         if progress.query_values is not None:
-            rounds = self._horizon(progress.horizon)
-            assert rounds is not None
-            share = (need.square() * rounds / self.budget).clamp(max=1)
+            queries = torch.as_tensor(progress.queries, dtype=torch.float64)
+            budget = torch.as_tensor(self.budget or (queries + left).clamp(min=1)).double()
+            share = (need.square() * rounds / budget).clamp(max=1)
             query_values, count = _recent(progress.query_values, _DUE / need)
             due = share * count
             rank = (count - due).long().clamp_min(0).minimum((count - 1).clamp_min(0))
             quantile = query_values.gather(-1, rank.unsqueeze(-1)).squeeze(-1).clamp_min(0)
             current = self.effective_horizon(progress) * quantile * due.clamp(max=1).rsqrt()
-            fewest = min(_FEWEST_QUERY_VALUES, _FIRST_SHARE * self.budget)
+            fewest = (_FIRST_SHARE * budget).clamp(max=_FEWEST_QUERY_VALUES)
+            if self.spends_share:
+                current = torch.where(share >= 1, 0.0, current)
             price = torch.where(count >= fewest, current, price)
         return torch.where(need > 0, price, torch.inf)
 
     def _horizon(self, run_horizon: int | None) -> int | None:
         return run_horizon if self.horizon is None else self.horizon
+
+    def _rounds_in_view(self, progress: Progress) -> int:
+        """Return the rounds of the run; those so far and ``RECENT`` more if its end is not known."""
+        horizon = self._horizon(progress.horizon)
+        return progress.round - 1 + RECENT if horizon is None else horizon
 
     def _rounds_left(self, progress: Progress) -> float:
         horizon = self._horizon(progress.horizon)

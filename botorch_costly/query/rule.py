@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.device import is_near, moved
+from botorch_costly.errors import check
 from botorch_costly.randomness import check_generator
 
 RECENT = 30  # last rounds whose query values ``Progress`` holds
@@ -77,6 +78,9 @@ class Progress(NamedTuple):
     reward_rate: float | None = None  # mean reward of a round, if known
     # Rates of the last RECENT verdicts in order, NaN if unknown.
     query_values: Tensor | None = None  # shape: (*batch, w)
+    # Further queries that a share of the clock affords until the end of the run, if there is a share; in
+    # the next RECENT rounds if the end is not known.
+    affordable: float | None = None
     # Uniform number in [0, 1) for each trial, drawn beforehand; replaces a draw from the generator.
     coin: Tensor | None = None  # shape: (*batch,)
 
@@ -138,6 +142,11 @@ class QueryRule(ABC):
     @property
     def reads_rewards(self) -> bool:
         """Whether the rule compares the posterior with numbers in units of the reward."""
+        return False
+
+    @property
+    def spends_share(self) -> bool:
+        """Whether the rule needs to know how many queries a share of the clock affords."""
         return False
 
     def outlook(self, progress: Progress) -> Outlook | None:
@@ -205,6 +214,20 @@ class QueryRule(ABC):
         for name, value in changes.items():
             object.__setattr__(other, name, value)  # rules are frozen
         return other
+
+
+def check_priced(rule: QueryRule, overhead: float | None = None) -> None:
+    """Raise if a rule spends a share of the clock, and there is none.
+
+    Args:
+        rule: Query rule.
+        overhead: Share of the clock, if the run is on the clock.
+
+    Raises:
+        InvalidArgumentError: If it is such a rule.
+    """
+    expected = "a price, price_seconds or budget, or overhead= of the tuner"
+    check(overhead is not None or not rule.spends_share, "query", expected, rule)
 
 
 def no_room(quota: str, intervals: int) -> str:

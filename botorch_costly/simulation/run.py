@@ -19,6 +19,7 @@ from botorch_costly.numerics.drift import memory
 from botorch_costly.numerics.stationary import information_share
 from botorch_costly.problems.drifting import DriftingFunction
 from botorch_costly.query import RECENT, Progress
+from botorch_costly.query.rule import check_priced
 from botorch_costly.randomness import generator_of
 from botorch_costly.simulation.draws import Draws
 from botorch_costly.simulation.player import Chance, Decided, drive
@@ -98,6 +99,7 @@ def check_policies(policies: Sequence[GridPolicy], horizon: int) -> None:
     check(is_valid, "policies", "at least one, in a list", policies)
     for policy in policies:
         check(isinstance(policy, GridPolicy), "policies", "GridPolicy objects", policy)
+        check_priced(policy.rule)
         policy.rule.check_run(horizon)
 
 

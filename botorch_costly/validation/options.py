@@ -6,13 +6,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 from botorch_costly.ask_tell.state import check_changed
+from botorch_costly.ask_tell.tariff import check_overhead
 from botorch_costly.errors import (
     StateMismatchError,
     check,
     check_count,
     check_nonnegative,
     check_probability,
-    check_rate,
 )
 from botorch_costly.plain import as_number
 from botorch_costly.randomness import check_seed
@@ -38,8 +38,7 @@ class Options:
     seed: int
 
     def __post_init__(self) -> None:
-        share = check_rate("overhead", as_number("overhead", self.overhead))
-        check(share > 0, "overhead", "a share of the clock in (0, 1]", self.overhead)
+        check_overhead(self.overhead)
         kinds = list(get_args(Kind))
         is_kind = isinstance(self.metric, str) and self.metric in kinds
         check(is_kind, "metric", f"one of {kinds}", self.metric)

@@ -5,10 +5,10 @@ import math
 import sys
 from typing import Any, NamedTuple
 
+from botorch_costly.ask_tell.tariff import Tariff
 from botorch_costly.validation.options import Options
 from botorch_costly.validation.partial import PartialReading, Rules
 from botorch_costly.validation.readings import Readings
-from botorch_costly.validation.tariff import Tariff
 from botorch_costly.validation.training_loss import TrainingLoss
 
 _logger = logging.getLogger(__name__)
@@ -19,7 +19,6 @@ _REACHED = 0.6  # probability of having reached the target, times the credit, at
 _IMPROVEMENT = 0.05  # expected improvement at which one is due, in units of that of the run so far,
 _SPARE = 1.5  # with so much credit
 _CHECKS = 128  # the belief is asked again after one of so many shares of the steps so far
-_FIRST = 0.05  # share of the steps by which the first reading is due
 _RATIO = 1.6  # of the steps at two readings, at which one is due if the share sets no limit
 
 
@@ -126,15 +125,10 @@ class Timing:
         return "a step of read_at" if is_known else None
 
     def _first(self, step: int) -> str | None:
-        """Return the reason for the first reading, or None.
-
-        Its price is unknown: that of one training step is assumed, and a debt is paid back before the
-        next reading.
-        """
-        is_affordable = self._tariff.allowance() >= self._tariff.training.unit
-        is_late = self.steps is not None and step >= _FIRST * self.steps
+        """Return the reason for the first reading, or None."""
         self.reason = "the first reading waits for training to begin"
-        return "the first reading" if is_affordable or is_late else None
+        is_due = self._tariff.affords_first(step, self.steps)
+        return "the first reading" if is_due else None
 
     def _paying(self, step: int) -> str | None:
         """Return the reason for a reading that the share affords, or None."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.state import refuse_damage, unchanged_on_error
+from botorch_costly.ask_tell.tariff import Tariff
 from botorch_costly.errors import (
     check,
     check_count,
@@ -21,7 +22,6 @@ from botorch_costly.validation.options import Options, checked_steps
 from botorch_costly.validation.partial import PartialReading, Rules
 from botorch_costly.validation.readings import Best, Readings
 from botorch_costly.validation.stopping import LEAST
-from botorch_costly.validation.tariff import Tariff
 from botorch_costly.validation.timing import Timing
 from botorch_costly.validation.training_loss import TrainingLoss
 from botorch_costly.validation.values import Values, checked

@@ -1,6 +1,7 @@
 """What callbacks of all trainers share: rounds, queries and the guard, without a trainer."""
 
 import copy
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.integrations import RoundLength
 from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.training import Trained, TrainerOptions
+from tests.validation.clock import Clock
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-3, 1.0, log=True)})
 START = {"lr": 0.1}
@@ -78,6 +80,32 @@ def test_what_a_query_cost_is_recorded(tuner):
     with pytest.raises(InvalidArgumentError, match="seconds"):
         one.tell(one.ask(), 0.5, seconds=-1.0)
     assert len(one.observations) == 1
+
+
+def test_a_tuner_within_a_share_of_the_clock_is_told_the_seconds_of_its_queries(monkeypatch):
+    """Exactly, since a trainer knows when a round of training ends; other records do not change."""
+    clock = Clock()
+    monkeypatch.setattr(
+        "botorch_costly.integrations.driver.time", SimpleNamespace(perf_counter=clock)
+    )
+    runs = []
+    for overhead in (0.2, None):
+        run = Run()
+        run.tuner = bc.OnlineTuner(SPACE, 60, start=START, overhead=overhead, clock=clock)
+        run.driver = Driver(run.tuner, TrainerOptions(RoundLength(steps=2)))
+        run.driver.start(run.trained)
+        for step in range(120):
+            run.driver.before_step()
+            clock.seconds += 0.5 + 0.1 * (step % 3)  # the noise of training
+            if run.driver.after_step():
+                clock.seconds += 0.25
+                run.driver.validated(1.0)
+        runs.append(run)
+    told = [one.seconds for one in runs[0].tuner.observations]
+    assert len(told) >= 10
+    assert told == pytest.approx([0.25] * len(told))
+    assert runs[0].tuner.state_dict()["tariff"]["validation"]["recent"] == pytest.approx([0.25] * 9)
+    assert all(one.seconds is None for one in runs[1].tuner.observations)
 
 
 @each_tuner

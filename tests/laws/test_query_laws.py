@@ -28,6 +28,7 @@ PROGRESS = Progress(
     scale=1.5,
     reward_rate=0.1,
     query_values=QUERY_VALUES,
+    affordable=18.5,
 )
 
 

@@ -206,3 +206,40 @@ def test_prices_without_a_budget_buy_the_fewer_queries_the_dearer_they_are():
     means = [run(PricedQuery(price=p), 0.05)[-1].mean().item() for p in prices]
     assert means == sorted(set(means), reverse=True)
     assert means[-1] == 1
+
+
+@pytest.mark.parametrize("left", [2.0, 11.0, 40.0])
+@pytest.mark.parametrize("spent", [1, 9])
+def test_a_share_of_the_clock_costs_as_a_budget_of_what_it_affords(left, spent):
+    """Up to the pace at which every round is due: from there on the share costs nothing."""
+    by_budget = price(queries=spent + int(left), spent=spent)
+    by_share = of_a_share(left, spent=spent).price
+    need = left / (HORIZON - 49)
+    due = need**2 * HORIZON / (spent + left) >= 1
+    assert by_share == (0.0 if due else by_budget)
+    assert by_budget > 0
+
+
+@pytest.mark.parametrize("left", [-3.0, 0.0, 0.2])
+def test_a_share_that_affords_no_query_has_a_price_that_none_is_worth(left):
+    verdict = of_a_share(left, spent=9)
+    assert not verdict.query
+    assert verdict.price == math.inf or verdict.price > price(queries=10, spent=9)
+
+
+def test_a_share_of_a_run_without_a_known_end_is_that_of_the_next_rounds():
+    """As the budget of a run that ends 30 rounds later."""
+    by_budget = useless(queries=12, spent=9, round=50, horizon=79)
+    known = of_a_share(3.0, spent=9, round=50, horizon=79)
+    unknown = of_a_share(3.0, spent=9, round=50, horizon=None, discount=0.99)
+    assert known.price == by_budget.price
+    assert 0 < unknown.price < math.inf
+
+
+def of_a_share(affordable, *, spent, round=50, horizon=HORIZON, **options):
+    """The verdict of a share on a query that finds out nothing."""
+    zero = torch.zeros((), dtype=torch.float64)
+    none = zero.new_zeros(0)
+    nothing = Comparison(zero, zero, none, none, None, none.bool(), zero, Prospect(zero, zero))
+    progress = Progress(round, spent, horizon, 0.05, query_values=LATELY, affordable=affordable)
+    return PricedQuery(**options)(nothing, progress, None)

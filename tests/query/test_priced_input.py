@@ -23,11 +23,11 @@ def test_a_price_that_is_none_is_named(name, bad):
 
 @pytest.mark.parametrize(
     "given",
-    [{}, {"price": 1.0, "budget": 3}, {"budget": 3, **SECONDS}, {"price": 1.0, **SECONDS}],
+    [{"price": 1.0, "budget": 3}, {"budget": 3, **SECONDS}, {"price": 1.0, **SECONDS}],
 )
-def test_exactly_one_of_three_prices_is_given(given):
+def test_at_most_one_of_three_prices_is_given(given):
     with pytest.raises(
-        InvalidArgumentError, match="price, price_seconds, budget: Expected exactly"
+        InvalidArgumentError, match="price, price_seconds, budget: Expected at most"
     ):
         PricedQuery(**given)
 
@@ -95,3 +95,8 @@ def test_an_unknown_horizon_is_named_by_the_rule_it_stops(rule):
 def test_a_rule_shows_what_was_chosen(text):
     rule = eval(text)
     assert repr(rule) == text
+
+
+def test_a_share_that_is_not_known_is_named():
+    with pytest.raises(InvalidArgumentError, match=r"query: Expected a price.*overhead="):
+        PricedQuery().outlook(Progress(4, 2, 50, 0.1))

@@ -56,6 +56,11 @@ def _tell_members(optimizer, decision, number):
     return optimizer.tell(decision, losses)
 
 
+def _still():
+    """A clock that stands still: only the whole of it affords a query."""
+    return 0.0
+
+
 _SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "depth": bc.Integer(1, 4)})
 _CHOICES = bc.SearchSpace({"arm": bc.Choice(["left", "middle", "right"])})
 _ROUGH = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20, first=12)
@@ -129,6 +134,21 @@ OPTIMIZERS = {
         20,
     ),
     "TwinTuner": OptimizerCase(lambda seed: bc.TwinTuner(_SPACE, 40, seed=seed), _tell_loss, 40),
+    "OnlineTuner within a share of the clock": OptimizerCase(
+        lambda seed: bc.OnlineTuner(_SPACE, 20, overhead=1.0, clock=_still, seed=seed, **_FAST),
+        _tell,
+        20,
+    ),
+    "PopulationTuner within a share of the clock": OptimizerCase(
+        lambda seed: bc.PopulationTuner(_SPACE, 20, overhead=1.0, clock=_still, seed=seed),
+        _tell_members,
+        20,
+    ),
+    "TwinTuner within a share of the clock": OptimizerCase(
+        lambda seed: bc.TwinTuner(_SPACE, 40, overhead=1.0, clock=_still, seed=seed),
+        _tell_loss,
+        40,
+    ),
     "CurveOptimizer": OptimizerCase(
         lambda seed: bc.CurveOptimizer(_SPACE, 27, horizon=20, seed=seed, **_FAST), _tell_curve, 20
     ),

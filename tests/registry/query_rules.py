@@ -29,5 +29,6 @@ QUERY_RULES = {
     "PricedQuery": QueryCase(PricedQuery(price=0.5), False),
     "PricedQuery in seconds": QueryCase(PricedQuery(price_seconds=90.0, round_seconds=20.0), False),
     "PricedQuery of a budget": QueryCase(PricedQuery(budget=20), False),
+    "PricedQuery of a share": QueryCase(PricedQuery(), False),
     "MixedQuery of a price": QueryCase(MixedQuery(2, 7, 10, PricedQuery(price=0.5)), True),
 }

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import botorch_costly as bc
-from botorch_costly.validation.tariff import Tariff
+from botorch_costly.ask_tell.tariff import Tariff
 from tests.validation.clock import Clock, Run, falling
 
 

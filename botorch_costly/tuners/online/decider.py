@@ -57,6 +57,8 @@ class Decider:
         may_query: bool,
         generator: torch.Generator,
         again: bool = False,
+        *,
+        explores: bool = True,
     ) -> Play:
         """Decide on a round.
 
@@ -66,6 +68,8 @@ class Decider:
             may_query: Whether the budget allows a query; the rule is evaluated in any case.
             generator: Source of starts and coins.
             again: Whether no reward was learnt since the last decision.
+            explores: Whether a round without a query is played by the option ``unqueried_play``; by the
+                maximizer of the mean otherwise.
         """
         now, beta = progress.round - 1, self._beta(progress.round)
         if self._query.outlook(progress) is not None:
@@ -79,7 +83,8 @@ class Decider:
         verdict = self._query(comparison, progress, generator)
         decided = _read(Play(points[0], points[0], verdict))
         unqueried = not (bool(decided.verdict.query) and may_query)
-        if unqueried and self._unqueried_play == "mean" and belief.num_rows > 0:
+        plays_mean = self._unqueried_play == "mean" or not explores
+        if unqueried and plays_mean and belief.num_rows > 0:
             (play,) = read(best_play(belief, self._search, now))
             return decided._replace(play_unqueried=play)
         return decided

@@ -1,6 +1,8 @@
 """The options of the online tuner, in groups that check themselves."""
 
 import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, get_args
 
@@ -9,6 +11,7 @@ import torch
 from botorch_costly.acquisition import as_factory
 from botorch_costly.ask_tell.design import DesignKind, check_kind
 from botorch_costly.ask_tell.search import Search, is_listed
+from botorch_costly.ask_tell.tariff import check_overhead
 from botorch_costly.device import check_device, check_dtype
 from botorch_costly.errors import (
     InvalidBudgetError,
@@ -21,6 +24,7 @@ from botorch_costly.errors import (
 from botorch_costly.numerics.radial import check_family
 from botorch_costly.parameters import Real
 from botorch_costly.query import QueryRule, UnqueriedPlay
+from botorch_costly.query.rule import check_priced
 from botorch_costly.randomness import check_seed
 from botorch_costly.records import FrozenConfig
 from botorch_costly.rewards.scale import RewardScale
@@ -218,6 +222,8 @@ class Options:
     seed: int
     dtype: torch.dtype
     device: Any  # a torch.device after the check
+    overhead: float | None = None
+    clock: Callable[[], float] = time.perf_counter
 
     def __post_init__(self) -> None:
         is_tunable = isinstance(self.space, SearchSpace) and self.space.dim > 0
@@ -233,6 +239,9 @@ class Options:
         object.__setattr__(self, "seed", check_seed(self.seed))
         is_known = self.unqueried_play in get_args(UnqueriedPlay)
         check(is_known, "unqueried_play", "'acquisition' or 'mean'", self.unqueried_play)
+        if self.overhead is not None:
+            object.__setattr__(self, "overhead", check_overhead(self.overhead))
+        check_priced(self.query, self.overhead)
         self.query.check_run(self.horizon)
         self.limits.within(self.horizon)
         is_scale = self.rewards is None or isinstance(self.rewards, RewardScale)
@@ -288,8 +297,8 @@ class Options:
 
     @property
     def lasting(self) -> dict[str, Any]:
-        """Options that must not change between saving and loading: all but space and device."""
-        names = [f.name for f in fields(self) if f.name not in ("space", "device")]
+        """Options that must not change between saving and loading."""
+        names = [f.name for f in fields(self) if f.name not in ("space", "device", "clock")]
         return {name: getattr(self, name) for name in names}
 
 

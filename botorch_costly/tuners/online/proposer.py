@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from botorch_costly.ask_tell.tariff import NOT_YET, Stock
 from botorch_costly.errors import check, check_count
-from botorch_costly.query import Progress, QueryRule
+from botorch_costly.query import RECENT, Progress, QueryRule
 from botorch_costly.records import Decision
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.online.decider import Decider
@@ -18,6 +19,8 @@ from botorch_costly.tuners.online.learner import Learner
 from botorch_costly.tuners.online.opening import Opening
 
 _HELD = "the enqueued configuration is held"
+_NO_TIME = "the share of the clock affords no decision yet"
+_PARTS = 5  # of the affordable queries the opening takes one part
 
 
 class Run(NamedTuple):
@@ -27,6 +30,28 @@ class Run(NamedTuple):
     intervals: Intervals
     horizon: int | None
     max_queries: int | None
+    is_rationed: bool = False  # whether queries take a share of the clock
+
+
+class Account(NamedTuple):
+    """Queries of a run so far, and those that are affordable."""
+
+    queries: int
+    stock: Stock = Stock()
+    left: int | None = None  # rounds, the next one included
+    may_decide: bool = True  # whether there is time for a decision
+
+    def affords(self, rounds: int) -> bool:
+        """Return whether the share of the clock affords a query after some rounds."""
+        return self.stock.affords(rounds, left=self.left)
+
+    def affordable(self, ahead: int) -> float:
+        """Return the number of queries that are affordable until the end of the run.
+
+        Args:
+            ahead: Rounds to look ahead if the end is not known.
+        """
+        return self.stock.after(ahead if self.left is None else self.left)
 
 
 class Proposer:
@@ -66,18 +91,18 @@ class Proposer:
             return replace(self._enqueued[latest], reason=_HELD)
         return self._chosen if now > first else None
 
-    def propose(self, now: int, learner: Learner, queries: int) -> Decision:
+    def propose(self, now: int, learner: Learner, account: Account) -> Decision:
         """Return the decision of a round.
 
         Args:
             now: Current round, from 0.
             learner: Belief after the queries so far.
-            queries: Number of queries so far.
+            account: Queries so far, and those that are affordable.
         """
         interval, choice = self._run.intervals.at(now), self._held(now)
         if choice is None:
-            choice = self._chosen = self._choose(interval, learner, queries)
-        return self._within_budget(_in_round(choice, now, interval), queries)
+            choice = self._chosen = self._choose(interval, learner, account)
+        return self._within_budget(_in_round(choice, now, interval), account)
 
     def hold(self, decision: Decision) -> None:
         """Hold the configuration of the user's decision for the rest of its interval."""
@@ -130,54 +155,94 @@ class Proposer:
         chosen = self._chosen
         fits = chosen is None if rounds == 0 else chosen is not None or not has_chosen
         check(fits, "chosen", f"that of {rounds} rounds", chosen)
+        # An opening that waits for the clock is longer than its design.
         opened = chosen is not None and (chosen.interval or 0) >= self._opening.rounds
-        opened = opened and chosen is not None and chosen.reason != _HELD
+        opened = (
+            opened and not self._run.is_rationed and chosen is not None and chosen.reason != _HELD
+        )
         complete = not opened or not same_options or self._num_told is not None
         check(complete, "num_told", "a count", None)
 
-    def _choose(self, interval: Interval, learner: Learner, queries: int) -> Decision:
+    def _choose(self, interval: Interval, learner: Learner, account: Account) -> Decision:
         """Choose the configuration of an interval, and whether its end is queried."""
-        if interval.number < self._opening.rounds:
-            return self._opening.decide(interval.number, self._generator)
-        may_query, progress = not self._spent(queries), self._progress(interval, learner, queries)
+        affordable, number = account.affords(interval.length), self._opens(interval, account)
+        if number is not None:
+            opened = self._opening.decide(number, self._generator) if affordable else None
+            return self._waiting() if opened is None else opened
+        if self._chosen is not None and not account.may_decide:
+            return replace(self._chosen, query=False, reason=_NO_TIME)
+        may_query = affordable and not self._spent(account)
+        progress = self._progress(interval, learner, account)
         again, self._num_told = learner.num_told == self._num_told, learner.num_told
-        proposal = self._decider.decide(learner.belief, progress, may_query, self._generator, again)
+        proposal = self._decider.decide(
+            learner.belief, progress, may_query, self._generator, again, explores=affordable
+        )
         query, confidence = bool(proposal.verdict.query), float(proposal.verdict.confidence)
         return Decision(
             round=interval.first,
             config=self._run.space.decode(
                 proposal.query_at if query and may_query else proposal.play_unqueried
             ),
-            query=query,
-            reason=self._query.explain(proposal.verdict),
+            query=query and affordable,
+            reason=NOT_YET if query and not affordable else self._query.explain(proposal.verdict),
             confidence=None if math.isnan(confidence) else confidence,
         )
 
-    def _progress(self, interval: Interval, learner: Learner, queries: int) -> Progress:
+    def _opens(self, interval: Interval, account: Account) -> int | None:
+        """Return the place of an interval in the opening; None after it.
+
+        Within a share of the clock the opening waits for its queries, and takes at most a fifth of those
+        that are affordable in a run of known length.
+        """
+        if not self._run.is_rationed:
+            return interval.number if interval.number < self._opening.rounds else None
+        in_all = math.inf if account.left is None else account.queries + account.affordable(0)
+        longest = min(self._opening.rounds, max(in_all // _PARTS, 1))
+        is_over = self._num_told is not None or account.queries >= longest
+        return None if is_over else account.queries
+
+    def _waiting(self) -> Decision:
+        """Return the start, or else the configuration so far, while the opening waits."""
+        start, chosen = self._opening.start, self._chosen
+        if chosen is None:
+            chosen = self._opening.decide(0, self._generator)
+        config = chosen.config if start is None else start
+        return replace(chosen, config=config, query=False, reason=NOT_YET)
+
+    def _progress(self, interval: Interval, learner: Learner, account: Account) -> Progress:
         """Return the progress of the run in intervals; only the reward rate is per round."""
         intervals, horizon = self._run.intervals, self._run.horizon
+        affordable = None
+        if self._run.is_rationed:
+            known = horizon is not None
+            ahead = 0 if known else intervals.first_of(interval.number + RECENT) - interval.first
+            affordable = account.affordable(ahead)
         reads = self._query.reads_rewards  # else the reward rate is not computed, to save time
         return Progress(
             round=interval.number + 1,
-            queries=queries,
+            queries=account.queries,
             horizon=None if horizon is None else intervals.within(horizon),
             forgetting=learner.model.forgetting,
             scale=learner.model.scale,
             reward_rate=learner.reward_rate(interval.number, intervals.lengths) if reads else None,
+            affordable=affordable,
         )
 
-    def may_query(self, queries: int) -> bool:
-        """Return whether the budgets allow a further query."""
-        return not self._spent(queries) and queries < (self._query.budget or math.inf)
+    def may_query(self, account: Account) -> bool:
+        """Return whether the budgets allow a query in the next round."""
+        within = account.queries < (self._query.budget or math.inf) and account.affords(1)
+        return within and not self._spent(account)
 
-    def _spent(self, queries: int) -> bool:
-        return self._run.max_queries is not None and queries >= self._run.max_queries
+    def _spent(self, account: Account) -> bool:
+        return self._run.max_queries is not None and account.queries >= self._run.max_queries
 
-    def _within_budget(self, decision: Decision, queries: int) -> Decision:
-        if not (decision.query and self._spent(queries)):
+    def _within_budget(self, decision: Decision, account: Account) -> Decision:
+        if not decision.query:
             return decision
-        reason = f"the budget of {self._run.max_queries} queries is spent"
-        return replace(decision, query=False, reason=reason)
+        if self._spent(account):
+            reason = f"the budget of {self._run.max_queries} queries is spent"
+            return replace(decision, query=False, reason=reason)
+        return decision if account.affords(1) else replace(decision, query=False, reason=NOT_YET)
 
 
 def _in_round(chosen: Decision, now: int, interval: Interval) -> Decision:

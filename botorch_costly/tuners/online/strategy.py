@@ -11,7 +11,7 @@ from botorch_costly.ask_tell.strategy import ENQUEUED, Action, Proposal, Strateg
 from botorch_costly.parameters import Plain
 from botorch_costly.records import Decision, Observation
 from botorch_costly.tuners.online.learner import Learner
-from botorch_costly.tuners.online.proposer import Proposer, Run
+from botorch_costly.tuners.online.proposer import Account, Proposer, Run
 
 Seen = Evaluations[Decision, Observation]
 
@@ -33,13 +33,15 @@ class OnlineStrategy(Strategy):
 
     def suggest(self, seen: Seen) -> Proposal:
         """Return the configuration of the next round, and whether its end is queried."""
-        decision = self.proposer.propose(len(seen), self.learner, seen.queries)
+        account = Account(seen.queries, seen.stock, seen.left, may_decide=seen.may_decide)
+        decision = self.proposer.propose(len(seen), self.learner, account)
         details = {"confidence": decision.confidence, "interval": decision.interval}
         return Proposal(decision.config, decision.reason, query=decision.query, details=details)
 
     def may_query(self, seen: Seen) -> bool:
-        """Return whether the budgets allow a further query."""
-        return self.proposer.may_query(seen.queries)
+        """Return whether the budgets allow a query in the next round."""
+        account = Account(seen.queries, seen.stock, seen.left)
+        return self.proposer.may_query(account)
 
     def enqueued(self, seen: Seen, config: Mapping[str, Plain]) -> Mapping[str, Any]:
         """Return the interval of a round of the user's.

@@ -2,8 +2,9 @@
 
 import math
 import os
+import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from botorch_costly.acquisition import UCB, AcquisitionFactory, at_round
 from botorch_costly.acquisition.factories import MakeAcquisition
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.optimizer import GainOptimizer
+from botorch_costly.ask_tell.round_tariff import tariff_of
 from botorch_costly.ask_tell.search import Search
 from botorch_costly.device import largest_reward
 from botorch_costly.errors import check_count
@@ -67,6 +69,11 @@ class OnlineTuner(GainOptimizer[Decision]):
         limits: Largest number of queries, and number of rounds kept in a run without end.
         maximize: Whether larger rewards are better.
         seed: Seed of all random draws; the global generators are never touched.
+        overhead: Largest share of the clock that queries and the tuner may take, in (0, 1], as in
+            ``Validation``; no limit if omitted. Seconds are measured between the calls of ``ask`` and
+            ``tell``. No rule queries what the share does not afford; ``PricedQuery()`` spends it where
+            queries earn most.
+        clock: Function that returns seconds.
         dtype: Type of all computation, ``torch.float64`` or ``torch.float32``.
         device: Device of all computation.
 
@@ -110,6 +117,8 @@ class OnlineTuner(GainOptimizer[Decision]):
         search: Search | None = None,
         limits: Limits | None = None,
         maximize: bool = True,
+        overhead: float | None = None,
+        clock: Callable[[], float] = time.perf_counter,
         seed: int = 0,
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",
@@ -133,6 +142,8 @@ class OnlineTuner(GainOptimizer[Decision]):
                 seed=seed,
                 dtype=dtype,
                 device=device,
+                overhead=overhead,
+                clock=clock,
             )
         )
 
@@ -146,7 +157,8 @@ class OnlineTuner(GainOptimizer[Decision]):
             if note is not None:
                 warnings.warn(note, stacklevel=4)  # the call of the class, behind a decorator
         limits = options.limits
-        run = Run(space, self._intervals, horizon, limits.max_queries)
+        rationed = options.overhead is not None
+        run = Run(space, self._intervals, horizon, limits.max_queries, rationed)
         number = None if horizon is None else self._intervals.within(horizon)
         room = limits_of(horizon, number, limits.max_queries, query.budget)
         opening = opening_of(space, room, options.design, options.start, options.seed)
@@ -165,6 +177,7 @@ class OnlineTuner(GainOptimizer[Decision]):
             maximize=options.maximize,
             options=options.lasting,
             kept=limits.keep_rounds,
+            tariff=tariff_of(options.overhead, options.clock),
         )
 
     @classmethod
@@ -269,6 +282,7 @@ class OnlineTuner(GainOptimizer[Decision]):
                 f"query rule: {self.query}",
                 f"belief: {model.num_rows} rewards, center {self._sign * model.center:.4g}, "
                 f"scale {model.scale:.4g}, forgetting {model.forgetting:.4g}, noise {model.noise:.3g}",
+                *self._on_the_clock(),
                 f"best configuration seen, as believed now: {'none yet' if best is None else best}",
             ]
         )

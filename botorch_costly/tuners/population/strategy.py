@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.strategy import PlannedStrategy, Proposal
+from botorch_costly.ask_tell.tariff import NOT_YET
 from botorch_costly.parameters import Plain
 from botorch_costly.population_records import PopulationDecision, PopulationObservation
 from botorch_costly.query import QueryRule
@@ -58,7 +60,13 @@ class PopulationStrategy(PlannedStrategy):
 
     def suggest(self, seen: Seen) -> Proposal:
         """Return origins, configurations and queries of all members for the next round."""
-        return self._next(seen) if len(seen) else self._first()
+        proposal = self._next(seen) if len(seen) else self._first()
+        count = sum(proposal.details["queries"])
+        if not count or seen.stock.affords(1, count, left=seen.left, aside=self._members):
+            return proposal
+        details = {**proposal.details, "queries": (False,) * self._members}
+        reason = f"{proposal.reason}; {NOT_YET}"
+        return replace(proposal, query=False, reason=reason, details=details)
 
     def _first(self) -> Proposal:
         """Return the first round: the start, and a design for the other members."""

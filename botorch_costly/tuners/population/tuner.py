@@ -1,7 +1,8 @@
 """``PopulationTuner``: it tunes the members of a population while they train side by side."""
 
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -9,6 +10,7 @@ import torch
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.frame import Frame
 from botorch_costly.ask_tell.protocol import Tells
+from botorch_costly.ask_tell.round_tariff import tariff_of
 from botorch_costly.errors import InvalidShapeError, check, check_count
 from botorch_costly.parameters import Plain
 from botorch_costly.population_records import PopulationDecision, PopulationObservation
@@ -42,6 +44,10 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
             of the others are its rivals.
         metric: ``"loss"`` for positive metrics to be minimized, ``"accuracy"`` for shares to be
             maximized.
+        overhead: Largest share of the clock that queries and the tuner may take, in (0, 1], as in
+            ``Validation``; no limit if omitted. All queries of a round are affordable, or none is made:
+            then all members go on. Those after the last round are put aside.
+        clock: Function that returns seconds.
         seed: Seed of all random draws.
 
     Raises:
@@ -73,7 +79,7 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
     records: ClassVar = (PopulationDecision, PopulationObservation)
 
     _strategy: PopulationStrategy
-    _changeable = ("horizon", "query")
+    _changeable = ("horizon", "query", "overhead")
     _missing: ClassVar = {**Frame._missing, "metrics": None}
 
     def __init__(
@@ -85,6 +91,8 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         start: Mapping[str, Plain] | None = None,
         query: QueryRule | None = None,
         metric: Kind = "loss",
+        overhead: float | None = None,
+        clock: Callable[[], float] = time.perf_counter,
         seed: int = 0,
     ) -> None:
         seed = check_seed(seed)
@@ -101,16 +109,27 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         )
         options: dict[str, Any] = {"members": members, "start": self.start}
         options |= {"query": self.query, "metric": metric, "seed": seed}
+        tariff = tariff_of(overhead, clock)
         super().__init__(
-            domain, strategy, horizon=horizon, maximize=metric != "loss", options=options
+            domain,
+            strategy,
+            horizon=horizon,
+            maximize=metric != "loss",
+            options=options | {"overhead": tariff and tariff.share},
+            tariff=tariff,
         )
-        priced = self.query.outlook(Progress(1, horizon=self.horizon)) is not None
+        progress = Progress(1, horizon=self.horizon, affordable=0.0)
+        priced = self.query.outlook(progress) is not None
         compares = not priced and self.query.budget is None
         expected = "a rule that compares configurations, such as ConfidenceQuery"
         check(compares, "query", expected, self.query)
 
     def tell(
-        self, decision: PopulationDecision, metrics: Sequence[float | None]
+        self,
+        decision: PopulationDecision,
+        metrics: Sequence[float | None],
+        *,
+        seconds: float | None = None,
     ) -> PopulationObservation:
         """Record the members' metrics at the end of a round, in any order and however late.
 
@@ -118,6 +137,7 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
             decision: A decision of ``ask``, or a copy of it.
             metrics: A metric for each member; None without a measurement. NaN or an infinity means that
                 the member diverged: it goes on from the weights of another one.
+            seconds: Seconds of all queries of the round, if known.
 
         Returns:
             The record of the round, with ``failed`` set if all queries failed.
@@ -126,11 +146,11 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
             UnknownDecisionError: If this tuner never made the decision.
             AlreadyToldError: If it was told before.
             InvalidShapeError: If there is not one metric for each member.
-            InvalidArgumentError: If a metric is no number, or impossible for its kind. In all cases the
-                tuner is unchanged.
+            InvalidArgumentError: If a metric is no number, or impossible for its kind, or the seconds are
+                negative. In all cases the tuner is unchanged.
         """
         self._ledger.check_open(decision)
-        outcome = self._tell(self._observation(decision, metrics))
+        outcome = self._tell(self._observation(decision, metrics, seconds))
         if outcome.reward is not None:
             self._direction.watch(outcome.reward)
         return outcome
@@ -148,7 +168,10 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         return self.space.decode(self._strategy.incumbent(len(self._ledger)))
 
     def _observation(
-        self, decision: PopulationDecision, metrics: Sequence[float | None]
+        self,
+        decision: PopulationDecision,
+        metrics: Sequence[float | None],
+        seconds: float | None,
     ) -> PopulationObservation:
         """Return the checked record of a round."""
         complete = isinstance(metrics, Sequence) and not isinstance(metrics, str)
@@ -164,5 +187,17 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         reward = None if best is None else finite[best]
         failed = best is None and any(value is not None for value in values)
         return PopulationObservation(
-            decision.round, config, reward, failed=failed, metrics=tuple(values)
+            decision.round,
+            config,
+            reward,
+            failed=failed,
+            seconds=seconds,
+            metrics=tuple(values),
         )
+
+    def _queries_of(self, outcome: PopulationObservation) -> int:
+        """Return the number of members with a metric."""
+        return sum(metric is not None for metric in outcome.metrics)
+
+    def _on_the_clock(self, per_round: int | None = None) -> list[str]:
+        return super()._on_the_clock(self.members)

@@ -27,6 +27,10 @@ class TwinConstants:
     promised_share: float = 0.2  # share of a trial's expected gain that exploring may cost
     early_queries: float = 0.05  # share of the horizon by which queries may run ahead of their pace
 
+    comparison: int = (
+        4  # queries of a comparison: the incumbent's, a trial's, and two to confirm it
+    )
+
     # Length and radius of trials
     shortest_trial: float = 0.015  # share of the horizon
     trial_growth: float = 0.05  # shortest later trial, share of the rounds trained

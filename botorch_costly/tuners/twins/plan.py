@@ -135,13 +135,13 @@ class Plan:
         """Play the incumbent, and compare other configurations with it from the same state."""
         budget = self.budget
         state, began, trained = self._state, budget.spent, budget.trained
-        level = yield from self._play(rounds)
+        level = yield from self._play(rounds, CONSTANTS.comparison)
         if math.isnan(level):
             return
         slope = budget.curve.slope(budget.trained, level)
         start = Start(state, self._state, self.incumbent, rounds, level, slope, trained, began)
         off = None
-        if self._off_is_due:
+        if self._off_is_due and budget.stock.affords(rounds):
             off = switched_off(self._space, self.incumbent, self._fixed)
         if off is not None:
             yield from self._switch_off(start, off)
@@ -168,10 +168,12 @@ class Plan:
         elif not math.isnan(level):
             self.budget.curve.add(self.budget.trained, level)
 
-    def _play(self, rounds: int) -> Steps[float]:
+    def _play(self, rounds: int, queries: int = 1) -> Steps[float]:
+        """Play the incumbent; query it if the clock affords so many queries, of what may follow, too."""
         budget, self._plays = self.budget, True
+        query = budget.may_query() and budget.stock.affords(queries * rounds, queries)
         level = yield from budget.play(
-            self.incumbent, rounds, "the incumbent", state=self._state, query=budget.may_query()
+            self.incumbent, rounds, "the incumbent", state=self._state, query=query
         )
         self._state, self._plays = budget.mark(), False
         return level

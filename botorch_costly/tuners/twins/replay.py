@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from botorch_costly.ask_tell.tariff import Stock
 from botorch_costly.tuners.twins.plan import Plan
 from botorch_costly.tuners.twins.run_budget import Step, Steps
 
@@ -28,26 +29,31 @@ class Replay:
         """Return the state for a copy or a pickle, which rebuilds the steps from the levels."""
         return {**vars(self), "_steps": None}
 
-    def step(self, levels: Sequence[float], alone: Alone) -> Step:
+    def step(self, levels: Sequence[float], alone: Alone, stocks: Sequence[Stock]) -> Step:
         """Return the step after some levels.
 
         Args:
             levels: Level after each step so far.
             alone: Periods without going back, each as two numbers of levels: received at its beginning,
                 and at its end or None.
+            stocks: Queries that the clock affords before each step, the next one included.
         """
         before, steps = self._levels, self._steps
         self._steps = None  # so that an error leads to a rebuild
         follows = len(levels) == len(before) + 1 and list(levels[:-1]) == before
         if steps is not None and follows and tuple(alone) == self._alone:
+            self.plan.budget.stock = stocks[len(levels)]
             step = steps.send(levels[-1])
         else:
-            step, steps = self._rebuilt(levels, alone)
+            step, steps = self._rebuilt(levels, alone, stocks)
         self._levels, self._alone, self._steps = list(levels), tuple(alone), steps
         return step
 
-    def _rebuilt(self, levels: Sequence[float], alone: Alone) -> tuple[Step, Steps[None]]:
+    def _rebuilt(
+        self, levels: Sequence[float], alone: Alone, stocks: Sequence[Stock]
+    ) -> tuple[Step, Steps[None]]:
         self.plan = plan = self._make(self.horizons[0])
+        plan.budget.stock = stocks[0]
         steps = plan.run()
         step = next(steps)
         for number in range(len(levels) + 1):
@@ -61,5 +67,6 @@ class Replay:
                     steps = plan.again()
                     step = next(steps, step)  # a shortened horizon may have no round left
             if number < len(levels):
+                plan.budget.stock = stocks[number + 1]
                 step = steps.send(levels[number])
         return step, steps

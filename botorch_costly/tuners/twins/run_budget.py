@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeVar
 
 from torch import Tensor
 
+from botorch_costly.ask_tell.tariff import Stock
 from botorch_costly.tuners.twins.constants import CONSTANTS
 from botorch_costly.tuners.twins.curve import Curve, price
 
@@ -40,11 +41,14 @@ class RunBudget:
         horizon: Rounds of compute, including those given back.
         credit: Largest cost of exploration at the end of the run, in log loss.
         queries: Largest share of queried rounds.
+
+    Attributes:
+        stock: Queries that a share of the clock affords at the beginning of the next step.
     """
 
     def __init__(self, horizon: int, credit: float, queries: float) -> None:
         self.horizon, self.credit, self._share = horizon, credit, queries
-        self.curve = Curve()
+        self.curve, self.stock = Curve(), Stock()
         self.spent = self.queries = self.given_back = 0
         self.cost = self.gained = 0.0
         self.changes = 0
@@ -65,9 +69,9 @@ class RunBudget:
         return self.queries + 1 <= min(pace, self._share * self.horizon - 1)
 
     def has_room(self, rounds: int, until: int, queries: int = 1) -> bool:
-        """Return whether rounds end by round ``until`` and their queries keep to the share."""
+        """Return whether rounds end by round ``until`` and their queries keep to the shares."""
         within = self.queries + queries <= self._share * self.horizon
-        return within and self.spent + rounds <= until
+        return within and self.spent + rounds <= until and self.stock.affords(rounds, queries)
 
     def mark(self) -> int:
         """Mark the present state to be kept; return its number."""

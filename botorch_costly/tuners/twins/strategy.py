@@ -10,6 +10,7 @@ from torch import Tensor
 from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.state import Undo, attributes_of
 from botorch_costly.ask_tell.strategy import Action, PlannedStrategy, Proposal
+from botorch_costly.ask_tell.tariff import Stock
 from botorch_costly.parameters import BASES, Plain, Real, Scheduled
 from botorch_costly.randomness import generator_of
 from botorch_costly.records import Observation, TwinDecision
@@ -56,6 +57,9 @@ class TwinStrategy(PlannedStrategy):
         self._exploring, self._queries, self._seed = exploring, queries, seed
         self.replay = Replay(self._plan, {0: horizon})
         self._levels: list[float] = []  # level after each step so far
+        self._stocks: list[
+            Stock
+        ] = []  # queries affordable before each step, the present one included
         self._alone: list[tuple[int, int | None]] = []  # periods without going back
         self._step: Step | None = None  # present step
         self._played, self._level = 0, math.nan  # rounds and level of the present step
@@ -88,13 +92,15 @@ class TwinStrategy(PlannedStrategy):
 
     def suggest(self, seen: Seen) -> Proposal:
         """Return the next round of the present step, or the first of the next step."""
-        step, played, levels = self._step, self._played, self._levels
+        step, played, levels, stocks = self._step, self._played, self._levels, self._stocks
         if step is None or played == step.rounds:
             levels = levels if step is None else [*levels, self._level]
-            step, played = self.replay.step(levels, self._alone), 0
+            stocks = stocks if len(stocks) > len(levels) else [*stocks, seen.stock]
+            step, played = self.replay.step(levels, self._alone, stocks), 0
         proposal = self._proposal(step, played, len(levels))
         if played == 0:
             self._step, self._levels, self._level = step, levels, math.nan
+            self._stocks = stocks
         self._played = played + 1
         return proposal
 
@@ -139,20 +145,27 @@ class TwinStrategy(PlannedStrategy):
             list(self.replay.horizons.items()),
             self.by_hand,
         ]
-        # Text is exact and can hold NaN.
+        if any(stock != Stock() for stock in self._stocks):
+            progress.append(self._stocks)
+        # Text is exact and can hold NaN and infinities.
         return {"progress": json.dumps(progress), "kept": dict(self.kept)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``; rebuilding the plan takes some seconds."""
-        levels, level, played, alone, began, horizons, by_hand = json.loads(state["progress"])
+        levels, level, played, alone, began, horizons, by_hand, *limited = json.loads(
+            state["progress"]
+        )
         saved, alone = dict(horizons), _periods(alone)
         if alone and alone[-1][1] is None and self._horizon > saved[max(saved)]:
             alone[-1], began = (alone[-1][0], len(levels)), False
         replay = Replay(self._plan, self._horizons(saved, len(levels)))
-        step = replay.step(levels, alone)
+        # Without a share of the clock all queries have been affordable.
+        stocks = [Stock(*stock) for stocks in limited for stock in stocks]
+        stocks = stocks or [Stock()] * (len(levels) + began)
+        step = replay.step(levels, alone, [*stocks, Stock()])
         kept = {int(number): state_kept for number, state_kept in state["kept"].items()}
         self.replay, self._step = replay, step if began else None
-        self._levels, self._level = levels, level
+        self._levels, self._level, self._stocks = levels, level, stocks
         self._played, self._alone = played, alone
         self.kept, self.by_hand = kept, bool(by_hand)
         self.loads += 1

@@ -2,7 +2,8 @@
 
 import logging
 import math
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, get_args
 
@@ -13,6 +14,7 @@ from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.frame import Frame
 from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.protocol import Tells
+from botorch_costly.ask_tell.round_tariff import tariff_of
 from botorch_costly.ask_tell.state import attributes_of
 from botorch_costly.errors import check, check_count, check_nonnegative, check_rate
 from botorch_costly.parameters import Plain
@@ -56,6 +58,10 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         exploring: Largest net cost of trials at the end of the run, in log loss (0.01 is about 1 % of the
             loss); the search of the learning rate does not count.
         queries: Largest share of queried rounds.
+        overhead: Largest share of the clock that queries and the tuner may take, in (0, 1], as in
+            ``Validation``; no limit if omitted. A comparison begins when the share affords all of its
+            queries.
+        clock: Function that returns seconds.
         seed: Seed of all random draws; the global generators are never touched.
 
     Raises:
@@ -78,6 +84,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
     records: ClassVar = (TwinDecision, Observation)
 
     _strategy: TwinStrategy
+    _changeable = ("horizon", "overhead")
 
     horizon: int
 
@@ -90,6 +97,8 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         metric: Kind = "loss",
         exploring: float = 0.004,
         queries: float = 0.3,
+        overhead: float | None = None,
+        clock: Callable[[], float] = time.perf_counter,
         seed: int = 0,
     ) -> None:
         domain = Domain(space)
@@ -102,10 +111,16 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         self._start = _encoded(space, start)
         options: dict[str, Any] = {"start": dict(space.decode(self._start))}
         options |= {"metric": metric, "exploring": exploring, "queries": queries}
-        options |= {"seed": check_seed(seed)}
+        tariff = tariff_of(overhead, clock)
+        options |= {"seed": check_seed(seed), "overhead": tariff and tariff.share}
         strategy = TwinStrategy(space, self._start, horizon, exploring, queries, seed)
         super().__init__(
-            domain, strategy, horizon=horizon, maximize=metric != "loss", options=options
+            domain,
+            strategy,
+            horizon=horizon,
+            maximize=metric != "loss",
+            options=options,
+            tariff=tariff,
         )
 
     def ask(self) -> TwinDecision:
@@ -134,8 +149,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         Raises:
             HorizonExceededError: If all rounds of the horizon have been asked for.
         """
-        undo = self._strategy.snapshot("ask", self._seen)
-        ledger = attributes_of(self._ledger)
+        undo, ledger = self._snapshot("ask"), attributes_of(self._ledger)
         try:
             yield self._next()
         except BaseException as error:
@@ -223,6 +237,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
             [
                 f"{rounds} of {self.horizon} rounds of compute, {self.given_back} of them given back",
                 f"{self.queries} queries{share}, {self.failed_queries} of them failed",
+                *self._on_the_clock(),
                 f"exploring is expected to cost {self.exploration_cost:.3g} in log loss at the end",
                 f"start {self.space.decode(self._start)}",
                 f"incumbent {self.incumbent}",

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 import botorch_costly as bc
 from botorch_costly import errors
 from botorch_costly.tuners.online.intervals import Intervals
+from botorch_costly.tuners.online.proposer import Account
 from tests import cases
 from tests.tuners.online.grouped import grouped
 from tests.tuners.online.playing import SPACE, SPACES, play, reward_of, through_a_file
@@ -120,7 +121,7 @@ def test_a_price_in_seconds_is_what_training_earns_in_as_many(horizon):
         if decision.query:  # each round lowers the loss by one per cent, whatever it plays
             tuner.tell(decision, reward(0.99**round, decision))
     reward_rate = tuner._strategy.proposer._progress(
-        tuner._intervals.at(50), tuner._strategy.learner, tuner.queries
+        tuner._intervals.at(50), tuner._strategy.learner, Account(tuner.queries)
     ).reward_rate
     assert reward_rate == pytest.approx(-math.log(0.99), rel=0.05)
 
@@ -162,7 +163,9 @@ def test_nothing_is_explored_for_in_the_last_interval():
     proposer, last = tuner._strategy.proposer, tuner._intervals.at(99)
     counted = proposer._decider._query
     assert (
-        counted.effective_horizon(proposer._progress(last, tuner._strategy.learner, tuner.queries))
+        counted.effective_horizon(
+            proposer._progress(last, tuner._strategy.learner, Account(tuner.queries))
+        )
         == 0
     )
 

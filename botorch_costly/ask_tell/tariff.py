@@ -1,4 +1,8 @@
-"""The tariff of a run: measured seconds of training and validation, and the share validation may take."""
+"""The tariff of a run: measured seconds of training and validation, and the share validation may take.
+
+Seconds of training and of validation are counted in units, such as steps and examples of ``Validation``,
+or rounds and queries of a tuner. The medians of recent ones are the price of a unit.
+"""
 
 import logging
 import math
@@ -6,13 +10,57 @@ import statistics
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+from botorch_costly.errors import check, check_rate
+from botorch_costly.plain import as_number
+
+NOT_YET = "the share of the clock affords no query yet"  # reason of a round without one
 _logger = logging.getLogger(__name__)
 _RECENT = 9  # latest spans of which a median is taken
 _JUMP = 100.0  # times the median: a span of a suspended machine, not of work
 _LEAST_JUMP = 60.0  # seconds that such a span lasts at least
 _DECIDING = 0.25  # part of the share that deciding may take
+_ROUNDING = 1e-9  # part of a reading
+_FIRST = 0.05  # share of the run by which the first reading is due
+
+
+def check_overhead(overhead: object) -> float:
+    """Return a share of the clock.
+
+    Raises:
+        InvalidArgumentError: If it is no number in (0, 1].
+    """
+    share = check_rate("overhead", as_number("overhead", overhead))
+    check(share > 0, "overhead", "a share of the clock in (0, 1]", overhead)
+    return share
+
+
+class Stock(NamedTuple):
+    """The readings that a share of the clock affords; fractions count."""
+
+    now: float = math.inf
+    per_step: float = 0.0  # further ones for each step of training
+
+    def after(self, steps: int) -> float:
+        """Return the number of readings that are affordable after further steps."""
+        return self.now + self.per_step * steps
+
+    def affords(
+        self, steps: int, count: int = 1, *, left: int | None = None, aside: int = 1
+    ) -> bool:
+        """Return whether so many readings, at even distances within the next steps, keep to the share.
+
+        Args:
+            steps: Steps until the last of the readings.
+            count: Number of readings.
+            left: Steps until the end of the run; None if unknown.
+            aside: Readings that are put aside for the end, unless these readings are there.
+        """
+        first = self.now + self.per_step * steps / max(count, 1)
+        if self.after(steps) < count - _ROUNDING or first < 1 - _ROUNDING:
+            return False
+        return left is None or left <= steps or self.after(left) - aside >= count - _ROUNDING
 
 
 class Spans:
@@ -133,6 +181,27 @@ class Tariff:
         if pace > 0 and done > 0 and math.isfinite(budget):
             part = self.budget() / budget
         return budget * part**pace - self._spent
+
+    def stock(self) -> Stock:
+        """Return how many units of validation are affordable, by the seconds measured so far."""
+        price, allowance = self.validation.unit, self.allowance()
+        if math.isinf(allowance) or price <= 0:
+            return Stock(math.inf if allowance > 0 else 0.0)
+        per_step = self.share / (1 - self.share) * self.training.unit / price
+        return Stock(allowance / price, per_step if math.isfinite(per_step) else 0.0)
+
+    def affords_first(self, step: int, steps: int | None, ahead: int = 0) -> bool:
+        """Return whether the first reading is due, whose price is unknown.
+
+        That of one step of training is assumed, and a debt is paid back before the next reading.
+
+        Args:
+            step: Steps so far.
+            steps: Steps of the run; None if unknown. After a twentieth of them a first reading is due.
+            ahead: Further steps before the reading.
+        """
+        is_late = steps is not None and step >= _FIRST * steps
+        return is_late or self.allowance(ahead) >= self.training.unit
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state in plain values; a span that was begun is no part of it."""
