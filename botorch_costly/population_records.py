@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
-from botorch_costly.errors import check, check_count
+from botorch_costly.errors import check, check_count, check_nonnegative
 from botorch_costly.parameters import Plain
 from botorch_costly.plain import listed
 from botorch_costly.records import Decision, FrozenConfig, Observation, record_of
@@ -93,24 +93,36 @@ class PopulationObservation(Observation):
         failed: Whether members were queried and none had a finite metric.
         seconds: Duration of the query in seconds, if measured.
         metrics: Metric of each member; None if it was not queried, NaN if its query failed.
+        variances: Variance of each metric beyond that of the whole validation set, in its units squared;
+            empty if all are 0.
 
     Raises:
-        InvalidArgumentError: If a field has the wrong type or range.
+        InvalidArgumentError: If a field has the wrong type or range, or there is not one variance for
+            each metric.
     """
 
     _: KW_ONLY
     metrics: tuple[float | None, ...] = ()
+    variances: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         is_valid = all(metric is None or isinstance(metric, float) for metric in self.metrics)
         check(is_valid, "metrics", "a float or None for each member", self.metrics)
         object.__setattr__(self, "metrics", tuple(self.metrics))
+        variances = tuple(check_nonnegative("variances", v) for v in self.variances)
+        fits = len(variances) in (0, len(self.metrics))
+        check(fits, "variances", f"{len(self.metrics)} numbers, or none", self.variances)
+        object.__setattr__(self, "variances", variances)
+
+    def variance_of(self, member: int) -> float:
+        """Return the variance of a member's metric."""
+        return self.variances[member] if self.variances else 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values for JSON; a NaN metric is the text ``"failed"``."""
         metrics = [FAILED if m is not None and math.isnan(m) else m for m in self.metrics]
-        return {**super().to_dict(), "metrics": metrics}
+        return {**super().to_dict(), "metrics": metrics, "variances": list(self.variances)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:

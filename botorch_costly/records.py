@@ -253,6 +253,8 @@ class Observation:
         reward: The finite reward; None if there was no query or the query failed.
         failed: Whether there was a query that gave no finite reward.
         seconds: The cost of the query in seconds, if known.
+        variance: The variance of the reward beyond that of a query of the whole validation set, in units
+            of the reward squared.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type or range, or a failed query has a reward.
@@ -265,6 +267,7 @@ class Observation:
     _: KW_ONLY
     failed: bool = False
     seconds: float | None = None
+    variance: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "round", check_count("round", self.round))
@@ -277,6 +280,7 @@ class Observation:
             check(not self.failed, "reward", "None for a failed query", self.reward)
         if self.seconds is not None:
             check_nonnegative("seconds", self.seconds)
+        check_nonnegative("variance", self.variance)
 
     @property
     def id(self) -> int:

@@ -9,7 +9,7 @@ import torch
 
 from benchmarks.suite.protocol import Metrics, OnlineProblem, TrainingRun
 from botorch_costly import Decision, GainReward, GuardedReward, SearchSpace
-from botorch_costly.rewards.gain import Kind
+from botorch_costly.rewards.metric_gain import Kind
 
 
 class Policy(Protocol):

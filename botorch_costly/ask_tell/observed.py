@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from botorch_costly.errors import check
+from botorch_costly.errors import check, check_nonnegative
 from botorch_costly.plain import as_number
 from botorch_costly.records import Decision, Observation
 
@@ -33,7 +33,12 @@ def seem_losses(values: Sequence[float]) -> bool:
 
 
 def observation_of(
-    decision: Decision, reward: object, *, seconds: float | None = None, largest: float = math.inf
+    decision: Decision,
+    reward: object,
+    *,
+    seconds: float | None = None,
+    variance: object = 0.0,
+    largest: float = math.inf,
 ) -> Observation:
     """Return the record of a reward, of a failed query, or of a query without a reward yet.
 
@@ -41,10 +46,12 @@ def observation_of(
         decision: Decision that was played.
         reward: The reward; a failed query if it is not finite, ``None`` if there is none yet.
         seconds: Seconds of the query, if known.
-        largest: Largest absolute value of a finite reward.
+        variance: Variance of the reward beyond that of a whole query, in its units squared.
+        largest: Largest absolute value of a finite reward, and of its standard deviation.
 
     Raises:
-        InvalidArgumentError: If the reward is no number, or too large, or the seconds are negative.
+        InvalidArgumentError: If the reward is no number, or too large, the seconds are negative, or the
+            variance is no finite number of at least 0.
 
     Example:
         >>> decision = Decision(3, {"lr": 0.1}, query=True, reason="rivals")
@@ -57,4 +64,10 @@ def observation_of(
     if finite is not None:
         expected = f"a number of at most {largest:.1e} in size, NaN or an infinity"
         check(abs(finite) <= largest, "reward", expected, reward)
-    return Observation(decision.round, decision.config, finite, failed=failed, seconds=seconds)
+    spread = check_nonnegative("variance", as_number("variance", variance))
+    expected = f"a variance whose root is at most {largest:.1e}"
+    check(math.sqrt(spread) <= largest, "variance", expected, variance)
+    config = decision.config
+    return Observation(
+        decision.round, config, finite, failed=failed, seconds=seconds, variance=spread
+    )

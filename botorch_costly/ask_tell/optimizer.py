@@ -113,9 +113,15 @@ class GainOptimizer(Frame[D, Observation]):
     tells: ClassVar[Tells] = "gain"
     queries_last: bool = True
     _largest: float = math.inf  # size of rewards that can be computed with
+    _missing: ClassVar = {**Frame._missing, "variance": None}
 
     def tell(
-        self, decision: D, reward: float | None, *, seconds: float | None = None
+        self,
+        decision: D,
+        reward: float | None,
+        *,
+        seconds: float | None = None,
+        variance: float = 0.0,
     ) -> Observation:
         """Record the reward of a decision, in any order and however late.
 
@@ -125,6 +131,8 @@ class GainOptimizer(Frame[D, Observation]):
                 never learnt from. ``None`` is a query without a reward yet, such as the first one of
                 ``GainReward``: paid for and recorded.
             seconds: Seconds of the query, if known.
+            variance: Variance of the reward, in its units squared, beyond that of a query of the whole
+                validation set, such as the one that ``GainReward.read`` returns for a part of it.
 
         Returns:
             The record of the query, with ``failed`` set if the reward was not finite.
@@ -132,9 +140,17 @@ class GainOptimizer(Frame[D, Observation]):
         Raises:
             UnknownDecisionError: If this tuner never made the decision.
             AlreadyToldError: If it was told before.
-            InvalidArgumentError: If the reward is no number, or too large to compute with, or the seconds
-                are negative. In all cases the tuner is unchanged.
+            InvalidArgumentError: If the reward is no number, or too large to compute with, the seconds
+                are negative, or the variance is no finite number of at least 0, or not 0 although the
+                tuner's model has one noise for all rewards. In all cases the tuner is unchanged.
         """
         self._ledger.check_open(decision)
-        largest = self._largest
-        return self._tell(observation_of(decision, reward, seconds=seconds, largest=largest))
+        outcome = observation_of(
+            decision, reward, seconds=seconds, variance=variance, largest=self._largest
+        )
+        self._check_variance(outcome.variance)
+        return self._tell(outcome)
+
+    def _check_variance(self, variance: float) -> None:
+        """Raise if the model cannot take a reward with a variance of its own."""
+        return

@@ -6,7 +6,8 @@ from typing import Any
 
 from botorch_costly.records import Decision, Observation
 
-_OF_THE_DECISION = ("round", "config")  # fields of a decision that its observation repeats
+# Fields that a row leaves out: the decision has them, or, of variances, ``history`` alone.
+_LEFT_OUT = ("round", "config", "variance", "variances")
 _UNTOLD = {"reward": None, "failed": False, "seconds": None}
 
 
@@ -30,7 +31,7 @@ def row_of(decision: Decision, observation: Observation | None = None) -> dict[s
         True
     """
     outcome = {} if observation is None else observation.to_dict()
-    outcome = {name: value for name, value in outcome.items() if name not in _OF_THE_DECISION}
+    outcome = {name: value for name, value in outcome.items() if name not in _LEFT_OUT}
     values = {**decision.to_dict(), **_UNTOLD, **outcome}
     seconds = values.pop("seconds")  # renamed below: logs also have the seconds of the run
     configs = {name: value for name, value in values.items() if isinstance(value, Mapping)}

@@ -22,7 +22,7 @@ from botorch_costly.integrations.lightning_trainer import (
 )
 from botorch_costly.integrations.rounds import RoundLength
 from botorch_costly.integrations.training import Trained, TrainerOptions
-from botorch_costly.rewards.gain import Kind
+from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.states import Stateful
 
 try:

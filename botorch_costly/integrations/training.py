@@ -10,7 +10,7 @@ from torch.optim import Optimizer
 from botorch_costly.errors import check
 from botorch_costly.integrations.applying import Rates
 from botorch_costly.integrations.rounds import RoundLength
-from botorch_costly.rewards.gain import Kind
+from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.states import Stateful
 
 

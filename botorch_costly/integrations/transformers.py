@@ -21,7 +21,7 @@ from botorch_costly.integrations.transformers_trainer import (
     optimizer_and_scaler,
     saving_folder,
 )
-from botorch_costly.rewards.gain import Kind
+from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.states import Stateful
 
 try:

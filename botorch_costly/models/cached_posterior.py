@@ -89,6 +89,16 @@ class CachedPosterior:
         """Observations ``[configuration, round, reward]`` on the CPU, shape ``(n, d + 2)``."""
         return self._rows.near
 
+    @property
+    def variances(self) -> Tensor:
+        """Variances of the rewards beyond the noise, in their units, on the CPU, shape ``(n,)``."""
+        return self._rows.variances
+
+    @property
+    def extra_noise(self) -> Tensor:
+        """Noise of each row beyond ``noise``, in prior units, on the CPU, shape ``(n,)``."""
+        return self._rows.extra
+
     def mean_and_variance(self, X: Tensor | ProjectedRows) -> tuple[Tensor, Tensor]:
         """Return mean and variance of the function at ``X``, in units of the rewards.
 

@@ -1,7 +1,7 @@
 """The observations of a streaming GP, with the Cholesky factor of their covariance.
 
 The CPU holds a second copy of the observations, so that ages and the choice of rows to drop need no
-synchronization with a device.
+synchronization with a device. The variances of single rewards are on the CPU alone.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,6 +14,8 @@ from botorch_costly.device import moved
 from botorch_costly.numerics.cholesky import Factor, all_but, empty_factor, remove
 from botorch_costly.numerics.drift import retention
 
+_LARGEST_NOISE = 1e12  # of a row, in prior units: its weight is nothing, and squares stay finite
+
 
 class CachedRows(NamedTuple):
     """Observations and their Cholesky factor."""
@@ -25,18 +27,26 @@ class CachedRows(NamedTuple):
     near: (
         Tensor  # [configuration, round, reward], on the CPU, shape: (n, d + 2); (0, 2) without any
     )
+    variances: Tensor  # of the rewards beyond the noise, in their units, float64, CPU, shape: (n,)
+    extra: Tensor  # the same in prior units, as in the factor, float64, CPU, shape: (n,)
 
     @classmethod
     def none(cls, like: Tensor) -> "CachedRows":
         """Return an empty set of observations with the dtype and device of ``like``."""
         factor = empty_factor(1, dtype=like.dtype, device=like.device)
-        near = torch.zeros(0, 2, dtype=like.dtype)
-        return cls(factor, like.new_zeros(0, 0), like.new_zeros(0), like.new_zeros(0), near)
+        near, none = torch.zeros(0, 2, dtype=like.dtype), torch.zeros(0, dtype=torch.float64)
+        nothing = like.new_zeros(0)
+        return cls(factor, like.new_zeros(0, 0), nothing, nothing, near, none, none)
 
     @property
     def number(self) -> int:
         """Number of observations."""
         return self.rewards.shape[-1]
+
+    @property
+    def has_extra(self) -> bool:
+        """Whether a row has more noise than the others; known without the device."""
+        return bool((self.extra > 0).any())
 
     def weights(self, now: float, forgetting: float) -> Tensor:
         """Return the weight ``(1 - forgetting)^age`` of each row, ``(n,)``, on the CPU."""
@@ -56,6 +66,8 @@ class CachedRows(NamedTuple):
                 rows.rewards[others],
                 rows.targets[others],
                 rows.near[near_others],
+                rows.variances[near_others],
+                rows.extra[near_others],
             )
         return rows
 
@@ -69,7 +81,8 @@ class CachedRows(NamedTuple):
         """Return the rows with a function applied to each tensor, such as a change of dtype."""
         inputs, rewards, targets = map(function, (self.inputs, self.rewards, self.targets))
         near = self.near.to(rewards.dtype)  # remains on the CPU
-        return CachedRows(Factor(*map(function, self.factor)), inputs, rewards, targets, near)
+        factor = Factor(*map(function, self.factor))
+        return CachedRows(factor, inputs, rewards, targets, near, self.variances, self.extra)
 
     def state_dict(self) -> dict[str, Any]:
         """Return all tensors by name, except the copy on the CPU."""
@@ -79,10 +92,31 @@ class CachedRows(NamedTuple):
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any], device: torch.device) -> "CachedRows":
-        """Return the rows of a ``state_dict`` on a device; further entries are ignored."""
+        """Return the rows of a ``state_dict`` on a device; further entries are ignored.
+
+        States of earlier versions have no variances: all rewards had the noise alone.
+        """
         factor = Factor(*(tensor.to(device) for tensor in state["factor"]))
         inputs, rewards, targets = (state[name].to(device) for name in cls._fields[1:4])
-        return cls(factor, inputs, rewards, targets, near_rows(state["inputs"], state["rewards"]))
+        near, none = near_rows(state["inputs"], state["rewards"]), without_variance(rewards)
+        variances, extra = (state.get(name, none).cpu() for name in cls._fields[5:])
+        return cls(factor, inputs, rewards, targets, near, variances, extra)
+
+
+def without_variance(rewards: Tensor) -> Tensor:
+    """Return a variance of 0 for each reward, float64 on the CPU, shape ``(n,)``."""
+    return torch.zeros(len(rewards), dtype=torch.float64)
+
+
+def noise_of(variances: Tensor, slopes: Tensor | float) -> Tensor:
+    """Return the noise of rows in prior units, ``variance slope^2``, shape ``(n,)``.
+
+    Args:
+        variances: Variances of the rewards, in their units squared, float64 on the CPU, shape ``(n,)``.
+        slopes: Derivatives of the targets by the rewards, shape ``(n,)`` or a number.
+    """
+    deviations = variances.sqrt() * slopes  # a square of the slopes alone could overflow
+    return deviations.square().clamp_max(_LARGEST_NOISE)
 
 
 def near_rows(inputs: Tensor, rewards: Tensor) -> Tensor:

@@ -102,6 +102,7 @@ def fit(
     targets: Tensor,
     current: Hyperparameters,
     *,
+    variances: Tensor | None = None,
     learn_forgetting: bool = False,
     restarts: int = 0,
     generator: torch.Generator | None = None,
@@ -117,6 +118,8 @@ def fit(
         targets: Rewards in prior units, ``batch_shape x n``. All tensors are cast to float64, and the
             results are float64.
         current: Start of the search; lengthscales of shape ``batch_shape x 1`` serve all columns.
+        variances: Known variance of each target beyond the learnt noise, in squared prior units,
+            ``batch_shape x n``; 0 if omitted.
         learn_forgetting: Whether the rate is learnt; otherwise it is returned unchanged.
         restarts: Number of further searches for each trial, from values drawn from the priors.
         generator: Random generator of the restarts; needed for restarts only.
@@ -146,8 +149,9 @@ def fit(
     check_count("max_iter", max_iter)
     _check_rows(inputs, targets)
     shape = targets.shape[:-1]
+    _check_variances(variances, targets)
     old = _checked(current, shape, inputs.shape[-1] - 1, targets.device)
-    task, start = _task_of(family, inputs, targets, old, learn_forgetting)
+    task, start = _task_of(family, inputs, targets, old, learn_forgetting, variances)
     first = _evaluate(task, _starts(task, start, restarts, generator))
 
     theta, density, gain = first.theta[:, 0].clone(), first.value[:, 0].clone(), first.gain[:, 0]
@@ -176,9 +180,9 @@ class _Task(NamedTuple):
     box: Tensor  # shape: (2, p)
 
     def take(self, trials: Tensor) -> "_Task":
-        x, y, lag, retentions = self.rows
-        retentions = None if retentions is None else retentions[trials]
-        return self._replace(rows=Rows(x[trials], y[trials], lag[trials], retentions))
+        x, y, lag, *optional = self.rows
+        given = (None if tensor is None else tensor[trials] for tensor in optional)
+        return self._replace(rows=Rows(x[trials], y[trials], lag[trials], *given))
 
 
 class _Evaluated(NamedTuple):
@@ -200,6 +204,7 @@ def _task_of(
     targets: Tensor,  # shape: (*batch, n)
     current: Hyperparameters,
     learn: bool,
+    variances: Tensor | None,  # shape: (*batch, n)
 ) -> tuple[_Task, Tensor]:
     """Return the task with its trials in one dimension, and the current parameters, ``(T, p)``."""
     dim, trials = inputs.shape[-1] - 1, targets.shape[:-1].numel()
@@ -208,6 +213,7 @@ def _task_of(
         inputs.double().reshape(trials, 1, *inputs.shape[-2:]),
         targets.double().reshape(trials, 1, targets.shape[-1]),
         None if learn else rate,
+        None if variances is None else variances.to(rate).reshape(trials, 1, targets.shape[-1]),
     )
     prior, least = priors_and_bounds(dim)
     units = [current.lengthscale.reshape(trials, dim).log(), outputscale.log(), noise.log()]
@@ -227,6 +233,15 @@ def _check_rows(inputs: Tensor, targets: Tensor) -> None:
     check(fits, "inputs", expected, rows, InvalidShapeError)
     received = tuple(targets.shape)
     check(received == rows[:-1], "targets", f"shape {rows[:-1]}", received, InvalidShapeError)
+
+
+def _check_variances(variances: Tensor | None, targets: Tensor) -> None:
+    if variances is not None:
+        expected, received = f"shape {tuple(targets.shape)}", tuple(variances.shape)
+        fits = variances.shape == targets.shape
+        check(fits, "variances", expected, received, InvalidShapeError)
+        valid = bool((variances.isfinite() & (variances >= 0)).all())
+        check(valid, "variances", "finite numbers >= 0", variances)
 
 
 def _checked(

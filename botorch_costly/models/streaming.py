@@ -16,14 +16,16 @@ from botorch_costly.device import is_near, moved
 from botorch_costly.errors import (
     InvalidArgumentError,
     InvalidShapeError,
+    NumericalError,
     check,
     check_count,
+    check_nonnegative,
     check_positive,
     check_probability,
     check_rate,
 )
 from botorch_costly.models.cached_posterior import CachedPosterior
-from botorch_costly.models.cached_rows import CachedRows, near_rows
+from botorch_costly.models.cached_rows import CachedRows, near_rows, noise_of, without_variance
 from botorch_costly.models.posterior import check_inputs, gaussian_posterior
 from botorch_costly.models.promises import OneOutcome, check_options
 from botorch_costly.models.time_varying import TimeVaryingGP
@@ -42,7 +44,8 @@ class StreamingGP(CachedPosterior, OneOutcome):
     An observation appends a row to the Cholesky factor, and rows of negligible weight are removed; the
     factor does not depend on the current round, so waiting costs nothing. The model is ``reward = center
     + scale * f``, or conditions ``f`` on any other targets; targets can be replaced at any time in
-    O(n^2), because the factor does not depend on them.
+    O(n^2), because the factor does not depend on them. A reward may have a variance of its own, in its
+    units: then the factor depends on the scale, and replacing that takes O(n^3).
 
     References:
         J. Wang, M. Ren, I. Bogunovic, Y. Xiong, R. Urtasun. Cost-efficient online hyperparameter
@@ -118,15 +121,17 @@ class StreamingGP(CachedPosterior, OneOutcome):
         """Empty: the model is not batched."""
         return torch.Size()
 
-    def observe(self, x: Tensor, reward: float) -> None:
+    def observe(self, x: Tensor, reward: float, variance: float = 0.0) -> None:
         """Condition on a reward; rounds may come in any order.
 
         Args:
             x: ``[configuration, round]``, shape ``(d + 1,)``.
             reward: The reward, finite, in the user's units.
+            variance: Variance of the reward beyond the noise of the model, in its units squared.
 
         Raises:
-            InvalidArgumentError: If the reward is not finite; the model is unchanged.
+            InvalidArgumentError: If the reward is not finite, or the variance negative or not finite; the
+                model is unchanged.
             InvalidShapeError: If ``x`` has the wrong shape; the model is unchanged.
         """
         like = self.kernel.outputscale
@@ -134,13 +139,16 @@ class StreamingGP(CachedPosterior, OneOutcome):
         near = torch.cat([x.detach().cpu().flatten(), y]).to(like.dtype)
         finite = bool(near.isfinite().all())
         check(finite, "reward", "a finite number at a finite input", reward, InvalidArgumentError)
+        check_nonnegative("variance", variance)
         self._check_columns(x)
         x, y = moved(x.detach(), like), like.new_full((1,), reward)
         rows = self._rows
         inputs = rows.inputs if rows.number else x.new_zeros(0, x.shape[-1])
         cross = self._covariance(x.unsqueeze(0), inputs).squeeze(0)
         target = (y - self.center) / self.scale
-        noise = like.new_full((), self.noise)
+        variances = torch.tensor([variance], dtype=torch.float64)
+        extra = noise_of(variances, 1 / self.scale)
+        noise = like.new_full((), self.noise + extra.item())
         factor, jitter = append(rows.factor, cross, like, noise, target)
         if self._needs_jitter() and jitter.amount > 0:
             _logger.warning("The noise is too small for a factorization; jitter %g.", jitter.amount)
@@ -150,21 +158,34 @@ class StreamingGP(CachedPosterior, OneOutcome):
             torch.cat([rows.rewards, y]),
             torch.cat([rows.targets, target]),
             torch.cat([rows.near if rows.number else near.new_zeros(0, len(near)), near[None]]),
+            torch.cat([rows.variances, variances]),
+            torch.cat([rows.extra, extra]),
         )
         self._rows = rows.within(self.window, self.maximum_rows)
 
-    def rescale(self, center: float, scale: float, targets: Tensor | None = None) -> None:
+    def rescale(
+        self,
+        center: float,
+        scale: float,
+        targets: Tensor | None = None,
+        slopes: Tensor | None = None,
+    ) -> None:
         """Set ``reward = center + scale * f`` for all past and later rewards, in O(n^2).
+
+        If the noise of a row changes, because its reward has a variance of its own, in O(n^3).
 
         Args:
             center: Prior mean of the reward.
             scale: One unit of ``f`` in units of the reward, positive.
             targets: Values of ``f`` to condition on instead of ``(reward - center) / scale``, such as
                 clipped values or ranks, shape ``(n,)``. Later rewards are again transformed affinely.
+            slopes: Derivatives of the targets by the rewards, on the CPU, shape ``(n,)``; ``1 / scale``
+                if omitted. The variance of a reward times its slope squared is noise of its row.
 
         Raises:
-            InvalidArgumentError: If ``center`` or a target is not finite, or ``scale`` not positive.
-            InvalidShapeError: If there is not one target for each row.
+            InvalidArgumentError: If ``center``, a target or a slope is not finite, or ``scale`` not
+                positive.
+            InvalidShapeError: If there is not one target, or one slope, for each row.
         """
         check(math.isfinite(center), "center", "a finite number", center)
         check_positive("scale", scale)
@@ -173,8 +194,37 @@ class StreamingGP(CachedPosterior, OneOutcome):
         shape, expected = tuple(targets.shape), f"shape ({self.num_rows},)"
         check(shape == (self.num_rows,), "targets", expected, shape, InvalidShapeError)
         check(bool(targets.isfinite().all()), "targets", "finite numbers", targets)
+        extra = self._extra_noise(1 / scale if slopes is None else slopes)
         self.center, self.scale = center, scale
-        self._rows = self._rows.conditioned_on(targets)
+        if torch.equal(extra, self._rows.extra):
+            self._rows = self._rows.conditioned_on(targets)
+        else:
+            targets = moved(targets, self._rows.rewards)
+            self._rows = self._rows._replace(targets=targets, extra=extra)
+            try:
+                self.refactorize()
+            except NumericalError:  # appending raises pivots that are too small
+                self._append_anew()
+
+    def _extra_noise(self, slopes: Tensor | float) -> Tensor:
+        """Return the noise of each row beyond ``noise``, for checked slopes of the targets."""
+        if isinstance(slopes, Tensor):
+            expected, shape = f"shape ({self.num_rows},)", tuple(slopes.shape)
+            check(shape == (self.num_rows,), "slopes", expected, shape, InvalidShapeError)
+            check(bool(slopes.isfinite().all()), "slopes", "finite numbers", slopes)
+            slopes = slopes.double()
+        return noise_of(self._rows.variances, slopes)
+
+    def _append_anew(self) -> None:
+        """Rebuild the factor row by row, as ``observe`` does."""
+        rows, prior = self._rows, self.kernel.outputscale
+        cov = self._covariance(rows.inputs, rows.inputs)
+        noises = moved(self.noise + rows.extra, prior)
+        factor = empty_factor(1, dtype=prior.dtype, device=prior.device)
+        for row in range(rows.number):
+            target = rows.targets[row : row + 1]
+            factor, _ = append(factor, cov[row, :row], prior, noises[row], target)
+        self._rows = rows._replace(factor=factor)
 
     def refactorize(self) -> None:
         """Recompute the Cholesky factor from the stored rows, in O(n^3)."""
@@ -183,6 +233,8 @@ class StreamingGP(CachedPosterior, OneOutcome):
         if rows.number:
             noisy = self._covariance(rows.inputs, rows.inputs)
             noisy.diagonal().add_(self.noise)
+            if rows.has_extra:
+                noisy.diagonal().add_(moved(rows.extra, noisy))
             factor = factorize(noisy, rows.targets.unsqueeze(-1))
         self._rows = rows._replace(factor=factor)
 
@@ -195,7 +247,8 @@ class StreamingGP(CachedPosterior, OneOutcome):
         if self.num_rows:
             self._freeze()  # a cache that this view and later ones share
         view = copy.copy(self)
-        view._rows = self._rows._replace(rewards=self._rows.targets)
+        rows = self._rows
+        view._rows = rows._replace(rewards=rows.targets, variances=rows.extra)
         view.center, view.scale = 0.0, 1.0
         return view
 
@@ -236,8 +289,8 @@ class StreamingGP(CachedPosterior, OneOutcome):
         rewards = rewards.detach().to(like)
         targets = (rewards - self.center) / self.scale
         inputs = X.detach().to(like)
-        near = near_rows(inputs, rewards)
-        self._rows = CachedRows(self._rows.factor, inputs, rewards, targets, near)
+        near, none = near_rows(inputs, rewards), without_variance(rewards)
+        self._rows = CachedRows(self._rows.factor, inputs, rewards, targets, near, none, none)
         self.refactorize()
         self._rows = self._rows.within(self.window, self.maximum_rows)
 

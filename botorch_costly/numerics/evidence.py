@@ -2,20 +2,21 @@ r"""The log evidence of GP hyperparameters, its gradient and its curvature.
 
 The rewards ``y`` at configurations ``x`` in rounds ``t`` are modelled as
 
-    y ~ N(0, K),   K_ik = s phi(|u_i - u_k|) a_ik + noise [i = k],   u_ij = c x_ij / l_j,
+    y ~ N(0, K),   K_ik = s phi(|u_i - u_k|) a_ik + (noise + e_i) [i = k],   u_ij = c x_ij / l_j,
     a_ik = (1 - eps)^(lag_ik / 2) = exp(-lam lag_ik / 2),   lag_ik = |t_i - t_k|.
 
 Notation: ``alpha = K^{-1} y``, ``P = K^{-1}``, ``G = alpha alpha' - P``; ``theta``: the unknowns in log
 units, ``[log l_1 .. log l_d, log s, log noise]`` and, if the rate is learnt, ``log lam`` of
-``lam = -log(1 - eps)``. (The logit of the rate would be flat near 1.)
+``lam = -log(1 - eps)``. (The logit of the rate would be flat near 1.) The further noise ``e_i`` of single
+rewards is known; it is 0 unless given, and ``E`` is its diagonal matrix.
 
 *Evidence.* With ``K = L L'``: ``log p(y) = -1/2 y'alpha - sum_i log L_ii - n/2 log 2 pi``.
 
 *Gradient.* ``d log p / d theta = 1/2 tr(G dK/dtheta)`` needs no product of two n x n matrices. Because
-``K = K_f + noise I``, ``tr(G K) = y'alpha - n`` and ``tr G = |alpha|^2 - tr P``,
+``K = K_f + noise I + E``, ``tr(G K) = y'alpha - n`` and ``tr G = |alpha|^2 - tr P``,
 
     log noise   1/2 noise tr G
-    log s       1/2 (y'alpha - n - noise tr G)
+    log s       1/2 (y'alpha - n - noise tr G - tr(G E))
     log lam     -lam/4 sum_ik G_ik K_ik lag_ik                        (lag is 0 on the diagonal)
     log l_j     1/2 sum_ik W_ik (u_ij - u_kj)^2,   W = G o M,   M = s a o psi
                 = (x_j^2 . W 1 - x_j'W x_j) c^2 / l_j^2               (W is symmetric)
@@ -36,9 +37,9 @@ In their average, without the last term, the traces cancel: the *average informa
 costs O(d n^2), has the same expectation, and is positive semidefinite.
 
 Convention: the leading dimensions of ``theta`` broadcast with those of the rows. Where ``K`` is singular
-(a squared pivot of at most ``n`` rounding errors of the largest variance) or a number is not finite, the
-evidence is ``-inf`` and its gradient 0; other problems of the batch are not affected. All tensors must be
-float64.
+(a squared pivot of at most ``n`` rounding errors of the largest variance, without ``E``) or a number is
+not finite, the evidence is ``-inf`` and its gradient 0; other problems of the batch are not affected. All
+tensors must be float64.
 
 References:
     - C. E. Rasmussen, C. K. I. Williams. Gaussian Processes for Machine Learning. 2006, section 5.4.1.
@@ -66,6 +67,7 @@ class Rows(NamedTuple):
     y: Tensor  # shape: (*batch, n)
     lag: Tensor  # shape: (*batch, n, n)
     retentions: Tensor | None  # a_ik, or None if the rate is unknown, shape: (*batch, n, n)
+    extra: Tensor | None = None  # e_i, or None if it is 0, shape: (*batch, n)
 
     @property
     def unknowns(self) -> int:
@@ -86,38 +88,47 @@ class _Solved(NamedTuple):
     unit: Tensor  # c / l_j, shape: (*batch, d)
 
 
-def prepare(inputs: Tensor, y: Tensor, forgetting: Tensor | None = None) -> Rows:
+def prepare(
+    inputs: Tensor, y: Tensor, forgetting: Tensor | None = None, extra: Tensor | None = None
+) -> Rows:
     """Return the rows for ``log_evidence`` and its companions.
 
     Args:
         inputs: Rows ``[configuration, round]``, ``(*batch, n, d + 1)``.
         y: Rewards in units of the prior, ``(*batch, n)``.
         forgetting: Rate in [0, 1] per round, ``(*batch,)``; ``None`` if it is among the unknowns.
+        extra: Known variance of each reward beyond the noise, in squared units of the prior,
+            ``(*batch, n)``; 0 if omitted.
 
     Raises:
         InvalidShapeError: If shapes do not fit each other, or a tensor is not in float64.
-        InvalidArgumentError: If a number is not finite, or a rate outside [0, 1].
+        InvalidArgumentError: If a number is not finite, a rate outside [0, 1], or a variance negative.
     """
     shape, expected = tuple(inputs.shape), "n >= 1 rows [configuration, round]"
     fits = inputs.dim() >= 2 and shape[-1] >= 2 and shape[-2] >= 1
     check(fits, "inputs", expected, shape, InvalidShapeError)
     check(y.shape == shape[:-1], "y", f"shape {shape[:-1]}", tuple(y.shape), InvalidShapeError)
-    for name, tensor in (("inputs", inputs), ("y", y), ("forgetting", forgetting)):
+    named = {"inputs": inputs, "y": y, "forgetting": forgetting, "extra": extra}
+    for name, tensor in named.items():
         if tensor is not None:
             double = tensor.dtype == torch.float64
             check(double, name, "a float64 tensor", tensor.dtype, InvalidShapeError)
             finite = bool(tensor.isfinite().all())
             check(finite, name, "finite numbers", tensor, InvalidArgumentError)
+    if extra is not None:
+        fits = extra.shape == y.shape
+        check(fits, "extra", f"shape {shape[:-1]}", tuple(extra.shape), InvalidShapeError)
+        check(bool((extra >= 0).all()), "extra", "numbers >= 0", extra, InvalidArgumentError)
     x, t = inputs[..., :-1], inputs[..., -1]
     lag = (t.unsqueeze(-1) - t.unsqueeze(-2)).abs()
     x = x - x.mean(-2, keepdim=True)
     if forgetting is None:
-        return Rows(x, y, lag, None)
+        return Rows(x, y, lag, None, extra)
     in_range = bool(((forgetting >= 0) & (forgetting <= 1)).all())
     check(in_range, "forgetting", "rates in [0, 1]", forgetting, InvalidArgumentError)
     fits = forgetting.shape in (torch.Size(), y.shape[:-1])
     check(fits, "forgetting", f"shape {shape[:-2]}", tuple(forgetting.shape), InvalidShapeError)
-    return Rows(x, y, lag, retention(forgetting[..., None, None], lag))
+    return Rows(x, y, lag, retention(forgetting[..., None, None], lag), extra)
 
 
 @torch.no_grad()
@@ -186,6 +197,8 @@ def _solve(family: str, rows: Rows, theta: Tensor) -> _Solved:
     noisy.diagonal(dim1=-2, dim2=-1).add_(values[..., dim + 1, None])
 
     prior = noisy.diagonal(dim1=-2, dim2=-1).amax(-1)
+    if rows.extra is not None:  # after the maximum: it makes no other row singular
+        noisy.diagonal(dim1=-2, dim2=-1).add_(rows.extra)
     chol, info = torch.linalg.cholesky_ex(noisy)
     failed = (info > 0) | _is_singular(chol, prior)
     if bool(failed.any()):  # the inverse would raise
@@ -217,6 +230,9 @@ def _value_and_gradient(rows: Rows, solved: _Solved) -> tuple[Tensor, Tensor]:
     trace = alpha.square().sum(-1) - inverse.diagonal(dim1=-2, dim2=-1).sum(-1)  # tr G
     by_noise = values[..., dim + 1] * trace
     by_scale = (rows.y * alpha).sum(-1) - n - by_noise
+    if rows.extra is not None:  # tr(G E)
+        trace_of = alpha.square() - inverse.diagonal(dim1=-2, dim2=-1)
+        by_scale = by_scale - (rows.extra * trace_of).sum(-1)
     parts = [by_scale.unsqueeze(-1), by_noise.unsqueeze(-1)]
 
     outer = alpha.unsqueeze(-1) * alpha.unsqueeze(-2)
@@ -246,9 +262,12 @@ def _changes(rows: Rows, solved: _Solved) -> Tensor:
     ones, linear, square = (slope @ (a * power) for power in (torch.ones_like(x), x, x.square()))
     by_lengthscale = x.square() * ones - 2 * x * linear + square
     by_noise = values[..., dim + 1, None, None] * a
+    of_function = rows.y.unsqueeze(-1) - by_noise  # K_f alpha = y - noise alpha - E alpha
+    if rows.extra is not None:
+        of_function = of_function - rows.extra.unsqueeze(-1) * a
     parts = [
         by_lengthscale * unit.square().unsqueeze(-2),
-        rows.y.unsqueeze(-1) - by_noise,  # K_f alpha = y - noise alpha
+        of_function,
         by_noise,
     ]
     if rows.retentions is None:

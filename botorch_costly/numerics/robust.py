@@ -156,6 +156,31 @@ def tempered(values: Tensor) -> Tensor:
     return values.clamp(*values[~is_outlier].aminmax())
 
 
+def weighted_scores(rewards: Tensor, weights: Tensor) -> Tensor:
+    """Return ``normal_scores`` in which a reward of weight ``w`` counts as ``w`` rewards.
+
+    A reward without a weight changes no other score, and has the score of its place among the others.
+
+    Args:
+        rewards: Finite rewards, shape ``(n,)``.
+        weights: Weights in [0, 1], one of them 1, shape ``(n,)``.
+
+    Example:
+        >>> scores = weighted_scores(torch.tensor([5.0, 9.0, 6.0]), torch.tensor([1.0, 0.0, 1.0]))
+        >>> [round(z, 2) for z in scores.tolist()]
+        [-0.67, 0.67, 0.67]
+    """
+    rewards = rewards.contiguous()
+    ordered, order = rewards.sort()
+    totals = torch.cat([weights.new_zeros(1), weights[order].cumsum(0)])
+    below = totals[torch.searchsorted(ordered, rewards)]
+    through = totals[torch.searchsorted(ordered, rewards, right=True)]
+    middle, number = (below + through) / 2, totals[-1]
+    least = torch.full_like(number, 0.5)
+    share = torch.minimum(torch.maximum(middle, least), number - least) / number
+    return torch.special.ndtri(share)
+
+
 def normal_scores(rewards: Tensor, among: Tensor | None = None) -> Tensor:
     """Return the normal quantile of each reward's rank, ``Phi^{-1}((rank - 1/2) / n)``.
 

@@ -29,221 +29,24 @@ example contributes in every round.
 """
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal
+
+from torch import Tensor
 
 from botorch_costly.errors import (
     InvalidArgumentError,
     StateMismatchError,
     check,
     check_count,
-    check_nonnegative,
-    check_positive,
     check_rate,
 )
-from botorch_costly.plain import as_number
 from botorch_costly.records import Decision
 from botorch_costly.rewards.direction import Direction
-
-Kind = Literal["loss", "accuracy"]
-_POSSIBLE = {
-    "loss": "a loss >= 0 (tell math.exp(loss) if yours can be negative, such as a log density; "
-    "declare a metric to be maximized as an accuracy)",
-    "accuracy": "an accuracy as a fraction in [0, 1]",
-}
-_DEFAULT_SCALE = {"loss": 1.0, "accuracy": 100.0}
-_DEFAULT_CLIP = {"loss": 1.0, "accuracy": 2.0}
-
-
-class When(NamedTuple):
-    """A round, and its interval; None for a round without a decision."""
-
-    round: int
-    interval: int | None = None
-
-    @classmethod
-    def from_decision(cls, round: "int | Decision") -> "When":
-        """Return round and interval of a decision, or the round alone.
-
-        Raises:
-            InvalidArgumentError: If ``round`` is neither a decision nor an integer >= 0.
-        """
-        if isinstance(round, Decision):
-            return cls(round.round, round.interval)
-        return cls(check_count("round", round))
-
-    def since(self, earlier: "When") -> int:
-        """Return the intervals elapsed, at least one; the rounds elapsed where there are no intervals."""
-        if self.interval is None or earlier.interval is None:
-            return self.round - earlier.round
-        return max(self.interval - earlier.interval, 1)
-
-
-def check_metric(kind: Kind, metric: float) -> float:
-    """Return a metric as a float; scalars of torch and NumPy are accepted.
-
-    Raises:
-        InvalidArgumentError: If it is no number, or finite and impossible for its kind.
-    """
-    number = as_number("metric", metric)
-    if math.isfinite(number):
-        is_possible = number >= 0 if kind == "loss" else 0 <= number <= 1
-        check(is_possible, "metric", _POSSIBLE[kind], metric)
-    return number
-
-
-def least_loss(losses: Iterable[float | None]) -> float | None:
-    """Return the smallest finite loss above 0; None without one."""
-    above = (loss for loss in losses if loss is not None and 0 < loss < math.inf)
-    return min(above, default=None)
-
-
-def log_gain(loss: float, least: float | None) -> float:
-    """Return ``-log`` of a loss, the one measure of how good a loss is.
-
-    A loss of exactly 0 has no logarithm; networks reach it on a small validation set in float32. It
-    counts as the smallest loss above 0 so far: a smaller stand-in would make the next loss above 0 look
-    like a divergence.
-
-    Args:
-        loss: Loss of at least 0, or a number that is not finite.
-        least: Smallest loss above 0 so far; None without one.
-
-    Returns:
-        The level, larger is better; NaN for a loss that is not finite, and for 0 without a smallest loss.
-    """
-    if not math.isfinite(loss) or (loss == 0 and least is None):
-        return math.nan
-    return -math.log(loss or least or 0.0)
-
-
-class MetricGain(ABC):
-    """The base of rewards that are gains of a metric: its kind, its level and the clip.
-
-    Args:
-        kind: Kind of the metric, ``"loss"`` or ``"accuracy"``.
-        clip: Largest size of a gain per round, after scaling; ``math.inf`` for no clipping. By
-            default 2 percentage points for accuracies, as in the paper, and one nat for losses: with a
-            tighter clip a round in which training diverged looks like an ordinary bad one.
-        scale: Factor ``s`` of the gain; by default 100 for accuracies and 1 for losses.
-
-    Raises:
-        InvalidArgumentError: If ``kind`` is unknown, or ``clip`` or ``scale`` is not positive.
-    """
-
-    def __init__(
-        self, kind: Kind = "loss", *, clip: float | None = None, scale: float | None = None
-    ) -> None:
-        kinds = list(get_args(Kind))
-        check(isinstance(kind, str) and kind in kinds, "kind", f"one of {kinds}", kind)
-        self.kind = kind
-        limit = _DEFAULT_CLIP[kind] if clip is None else clip
-        self.clip = limit if limit == math.inf else check_positive("clip", limit)
-        self.scale = check_positive("scale", _DEFAULT_SCALE[kind] if scale is None else scale)
-        self._least: float | None = None  # smallest loss above 0 so far
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.kind!r}, clip={self.clip}, scale={self.scale})"
-
-    def level(self, metric: float, least: float | None = None) -> float:
-        """Return the level, whose differences are gains: ``-s log(m)`` of a loss, ``s m`` of an accuracy.
-
-        Args:
-            metric: The metric.
-            least: Smallest loss above 0 so far, see ``log_gain``; that of the calls so far if omitted.
-
-        Raises:
-            InvalidArgumentError: If the metric is impossible for its kind.
-        """
-        metric = self.check_metric(metric)
-        if self.kind == "accuracy":
-            return self.scale * metric if math.isfinite(metric) else math.nan
-        return self.scale * log_gain(metric, self._least if least is None else least)
-
-    def check_metric(self, metric: float) -> float:
-        """Return the metric as a float; arguments and errors of the function of this name."""
-        return check_metric(self.kind, metric)
-
-    def _least_with(self, metric: float) -> float | None:
-        """Return the smallest loss above 0 so far, including a new one."""
-        return least_loss([self._least, metric]) if self.kind == "loss" else None
-
-    def gain(self, reference: float, metric: float, elapsed: int) -> float:
-        """Return the clipped gain per round (or interval) of a metric over a reference.
-
-        Args:
-            reference: The metric before.
-            metric: The metric after.
-            elapsed: Rounds, or intervals, from one to the other, at least 1.
-
-        Returns:
-            The gain; NaN if one of the two metrics has no level.
-        """
-        return self.clipped((self.level(metric) - self.level(reference)) / elapsed)
-
-    def clipped(self, gain: float) -> float:
-        """Return the gain within ``[-clip, clip]``; NaN stays NaN."""
-        return gain if math.isnan(gain) else min(max(gain, -self.clip), self.clip)
-
-    def options(self) -> dict[str, Any]:
-        """Return the options as plain values, with the name of the class."""
-        name = type(self).__name__
-        return {"type": name, "kind": self.kind, "clip": self.clip, "scale": self.scale}
-
-    def check_options(self, state: object) -> None:
-        """Raise unless a state was saved with the options of this reward.
-
-        Raises:
-            StateMismatchError: With the name of the first option that differs.
-        """
-        expected = f"a state_dict of {type(self).__name__}"
-        if not isinstance(state, Mapping) or set(state) != set(self.state_dict()):
-            raise StateMismatchError("state", expected, state)
-        for name, value in self.options().items():
-            saved = state[name]
-            check(saved == value, f"state {name}", repr(value), saved, StateMismatchError)
-
-    @abstractmethod
-    def state_dict(self) -> dict[str, Any]:
-        """Return options and reference as plain values."""
-
-
-@dataclass(frozen=True)
-class DiscountedAverage:
-    r"""The average of observations in which one from ``k`` rounds ago has the weight :math:`\mu^k`.
-
-    Args:
-        level: The average; 0 before the first observation.
-        age: Mean age of the observations in rounds before the last one, with the same weights.
-        weight: Sum of the weights; 0 before the first observation.
-
-    Raises:
-        InvalidArgumentError: If an argument is no finite number, or age or weight is negative.
-    """
-
-    level: float
-    age: float
-    weight: float
-
-    def __post_init__(self) -> None:
-        check(math.isfinite(as_number("level", self.level)), "level", "a finite number", self.level)
-        check_nonnegative("age", self.age)
-        check_nonnegative("weight", self.weight)
-
-    def updated(self, observation: float, elapsed: int, memory: float) -> "DiscountedAverage":
-        """Return the average with one more observation.
-
-        Args:
-            observation: The new observation.
-            elapsed: Rounds since the last observation.
-            memory: Factor of a weight per round, in [0, 1).
-        """
-        kept = self.weight * memory**elapsed
-        share = kept / (kept + 1)  # of the earlier observations; exactly 0 without memory
-        level = observation - share * (observation - self.level)
-        return DiscountedAverage(level, share * (self.age + elapsed), kept + 1)
+from botorch_costly.rewards.discounted_average import DiscountedAverage
+from botorch_costly.rewards.metric_gain import Kind, MetricGain, When
+from botorch_costly.rewards.sample import Reading, Sample
 
 
 @dataclass(frozen=True)
@@ -311,6 +114,7 @@ class GainReward(MetricGain):
         self.memory = float(memory)
         self._last = _Last()
         self._reference = DiscountedAverage(level=0.0, age=0.0, weight=0.0)
+        self._sample: Sample | None = None  # of the last finite metric, if it was of a part
         self._direction = Direction(kind)
 
     def __repr__(self) -> str:
@@ -332,27 +136,98 @@ class GainReward(MetricGain):
             InvalidArgumentError: If the metric is impossible for its kind, the round is not later,
                 or decisions and bare rounds are mixed. The reference is unchanged.
         """
-        metric, last, when = self.check_metric(metric), self._last, When.from_decision(round)
+        return self.follow(metric, None, round).reward
+
+    def read(
+        self,
+        values: Tensor | Sequence[float],
+        round: int | Decision,
+        *,
+        population: int,
+        examples: Tensor | Sequence[int] | None = None,
+    ) -> Reading:
+        """Return the gain since the last query, and its variance, from a part of the validation set.
+
+        The variance is that of sampling without replacement, ``S^2 (1 / n - 1 / N)``, of both metrics;
+        for losses divided by the squared mean (delta method: the error of the mean has to be small beside
+        it). If the numbers of the examples are given, now and at the last query, the covariance counts,
+        and the gain on the same examples is as precise as the paired difference. Without them the parts
+        count as drawn anew for each query. With a ``memory`` all parts do, which overstates the variance
+        if they are the same. If all values of a part are equal, its variance is 0, however small it is.
+
+        Args:
+            values: Loss of each example that was read, or its accuracy in [0, 1], shape ``(n,)``.
+            round: The decision, or the round, later than that of the last finite metric.
+            population: Number of examples of the whole set, ``N``; of ``n = N`` the variance is 0.
+            examples: Number of each example in the set, from 0, shape ``(n,)``, if known.
+
+        Returns:
+            The reward, as of a call with the mean of the values, and its variance in units of the reward
+            squared: ``tuner.tell(decision, reading.reward, variance=reading.variance)``.
+
+        Raises:
+            InvalidShapeError: If there is not one value for each example.
+            InvalidArgumentError: If an argument is outside its range, as for a call, or a part has one
+                value alone, or ``population`` differs from that of the last query. The reference is
+                unchanged.
+
+        Example:
+            >>> reward = GainReward("loss")
+            >>> reward.read([0.9, 1.1, 1.3, 0.7], round=0, population=40, examples=range(4)).reward
+            >>> reading = reward.read([0.8, 0.9, 1.1, 0.6], round=1, population=40, examples=range(4))
+            >>> round(reading.reward, 3), round(reading.variance**0.5, 3)
+            (0.163, 0.016)
+        """
+        sample = Sample.from_values(values, population, examples)
+        return self.follow(sample.mean, sample, round)
+
+    def follow(self, metric: float, sample: Sample | None, round: int | Decision) -> Reading:
+        """Return the reading of a metric, which is the mean of a sample if there is one.
+
+        Arguments and errors are those of a call.
+        """
+        metric = self.check_metric(metric)
+        last, when = self._last, When.from_decision(round)
         form = self._check_form(round)
         if last.round is not None:
             later = when.round > last.round
             check(later, "round", f"a round after {last.round}", when.round)
+        covariance = self.covariance_of(sample, self._sample)
         self._direction.watch(metric)
         level, reference = self.level(metric), self._reference
         if math.isnan(level):
             self._last = replace(last, given=form)
-            return None if math.isfinite(metric) else math.nan
+            return Reading(None if math.isfinite(metric) else math.nan, 0.0)
+        self._begin_at(metric, sample, when, form)
+        if last.round is None:
+            return Reading(None, 0.0)
+        elapsed, variance = when.since(When(last.round, last.interval)), self._reference.variance
+        self._reference = reference.updated(level, elapsed, self.memory, variance)
+        since = reference.age + elapsed
+        total = variance + reference.variance - 2 * covariance
+        return self.reading((level - reference.level) / since, total / since**2)
+
+    def _begin_at(
+        self,
+        metric: float,
+        sample: Sample | None,
+        when: When,
+        form: Literal["decision", "round"],
+    ) -> None:
+        """Make a metric with a level the last one, and the only one of the reference."""
+        self._reference = DiscountedAverage(self.level(metric), 0.0, 1.0, self.variance_of(sample))
         self._last = _Last(metric, when.round, when.interval, form)
         self._least = self._least_with(metric)
-        if last.round is None:
-            self._reference = DiscountedAverage(level, age=0.0, weight=1.0)
-            return None
-        elapsed = when.since(When(last.round, last.interval))
-        self._reference = reference.updated(level, elapsed, self.memory)
-        return self.clipped((level - reference.level) / (reference.age + elapsed))
+        is_paired = sample is not None and sample.examples is not None and not self.memory
+        self._sample = sample if is_paired else None
 
-    def rebase(self, metric: float, round: int | Decision) -> None:
+    def rebase(self, metric: float, round: int | Decision, sample: Sample | None = None) -> None:
         """Set the reference to this metric and round, as after a return to an earlier state.
+
+        Args:
+            metric: The metric of the state.
+            round: The decision, or the round.
+            sample: Sample whose mean the metric is, if it is of a part of the validation set.
 
         Raises:
             InvalidArgumentError: If the metric is impossible for its kind or not finite, or decisions and
@@ -362,9 +237,7 @@ class GainReward(MetricGain):
         check(math.isfinite(metric), "metric", "a finite metric", metric)
         form, level = self._check_form(round), self.level(metric)
         check(not math.isnan(level), "metric", "a loss > 0, for there was none yet", metric)
-        self._last = _Last(metric, when.round, when.interval, form)
-        self._least = self._least_with(metric)
-        self._reference = DiscountedAverage(level, age=0.0, weight=1.0)
+        self._begin_at(metric, sample, when, form)
 
     def _check_form(self, round: int | Decision) -> Literal["decision", "round"]:
         form: Literal["decision", "round"] = "decision" if isinstance(round, Decision) else "round"
@@ -381,7 +254,9 @@ class GainReward(MetricGain):
     def state_dict(self) -> dict[str, Any]:
         """Return options and reference as plain values."""
         last = {**asdict(self._last), "least": self._least}
-        return {**self.options(), "last": last, "reference": asdict(self._reference)}
+        sample = None if self._sample is None else self._sample.state_dict()
+        reference = asdict(self._reference)
+        return {**self.options(), "last": last, "reference": reference, "sample": sample}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from the reference of ``state_dict``.
@@ -390,8 +265,11 @@ class GainReward(MetricGain):
             StateMismatchError: If the state was saved with other options, or by another class; the
                 reference is unchanged.
         """
+        if isinstance(state, Mapping):
+            state = {"sample": None, **state}  # which states of earlier versions lack
         self.check_options(state)
         try:
+            sample = Sample.from_state(state["sample"])
             fields = dict(state["last"])
             least = fields.pop("least", None)
             last = _Last(**fields)
@@ -408,3 +286,4 @@ class GainReward(MetricGain):
         except (TypeError, InvalidArgumentError) as error:
             raise StateMismatchError("state", "a state_dict of GainReward", state) from error
         self._last, self._reference, self._least = last, reference, least
+        self._sample = sample

@@ -12,7 +12,7 @@ from botorch_costly.errors import (
     check_positive,
 )
 from botorch_costly.plain import as_number
-from botorch_costly.rewards.gain import Kind, When, least_loss, log_gain
+from botorch_costly.rewards.metric_gain import Kind, When, least_loss, log_gain
 from botorch_costly.rewards.recovery import DEFAULT_MARGIN, Kept, Recovery
 from botorch_costly.states import Stateful, outside_inference
 

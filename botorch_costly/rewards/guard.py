@@ -1,15 +1,21 @@
 """Gains of a run that goes back to its last good state once it has diverged."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from torch import Tensor
 
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check, check_positive
 from botorch_costly.plain import as_number
 from botorch_costly.records import Decision
-from botorch_costly.rewards.gain import GainReward, When
+from botorch_costly.rewards.gain import GainReward
+from botorch_costly.rewards.metric_gain import When
 from botorch_costly.rewards.recovery import DEFAULT_MARGIN, Kept, Recovery
+from botorch_costly.rewards.sample import Reading, Sample
 from botorch_costly.states import Stateful, outside_inference
+
+_DEVIATIONS = 2.0  # of a level that is read from a part, by which the margin is larger
 
 
 class GuardedReward:
@@ -85,6 +91,7 @@ class GuardedReward:
             margin = DEFAULT_MARGIN[reward.kind] * reward.scale
         self.margin = check_positive("margin", margin)
         self._recovery = Recovery(save, restore)
+        self._good: Sample | None = None  # whose mean the metric of the good state is
 
     @classmethod
     def of(
@@ -139,31 +146,71 @@ class GuardedReward:
             InvalidArgumentError: If ``GainReward`` refuses the metric or the round.
             RestoreError: If ``restore`` raises.
         """
-        before, kept = self.reward.state_dict(), self._recovery.kept
+        return self._whole(as_number("metric", metric), None, round).reward
+
+    @outside_inference()
+    def read(
+        self,
+        values: Tensor | Sequence[float],
+        round: int | Decision,
+        *,
+        population: int,
+        examples: Tensor | Sequence[int] | None = None,
+    ) -> Reading:
+        """Return the gain and its variance from a part of the validation set, and guard the network.
+
+        A part is noisy: the network has diverged if it is worse by the margin and two standard deviations
+        of the level. After a rollback the gain counts from the metric of the restored state, which has
+        the variance that it was read with.
+
+        Args:
+            values: Value of each example, as for ``GainReward.read``.
+            round: The decision, or the round, later than that of the last query.
+            population: Number of examples of the whole set.
+            examples: Number of each example in the set, if known.
+
+        Returns:
+            The reading of ``GainReward.read``, with the rewards of a call.
+
+        Raises:
+            InvalidShapeError, InvalidArgumentError: If ``GainReward.read`` refuses an argument.
+            RestoreError: If ``restore`` raises.
+        """
+        sample = Sample.from_values(values, population, examples)
+        return self._whole(self.reward.check_metric(sample.mean), sample, round)
+
+    def _whole(self, metric: float, sample: Sample | None, round: int | Decision) -> Reading:
+        """Guard a metric; after an error the guard is unchanged."""
+        before, kept, good = self.reward.state_dict(), self._recovery.kept, self._good
         try:
-            return self._guard(as_number("metric", metric), round)
+            return self._guard(metric, sample, round)
         except BaseException:
             self.reward.load_state_dict(before)
-            self._recovery.kept = kept
+            self._recovery.kept, self._good = kept, good
             raise
 
-    def _guard(self, metric: float, round: int | Decision) -> float | None:
+    def _guard(self, metric: float, sample: Sample | None, round: int | Decision) -> Reading:
         before, kept = self.reward.state_dict(), self._recovery.kept
-        gain, when = self.reward(metric, round), When.from_decision(round)
-        outcome = self._recovery.follow(metric, when, self.margin, self.reward.level)
+        gain, when = self.reward.follow(metric, sample, round), When.from_decision(round)
+        margin = self.margin + _DEVIATIONS * math.sqrt(self.reward.variance_of(sample))
+        outcome = self._recovery.follow(metric, when, margin, self.reward.level)
         if outcome == "nan":
             self.reward.load_state_dict(before)
-            return self.reward(math.nan, round)
+            return self.reward.follow(math.nan, None, round)
+        now = self._recovery.kept
+        if now is not None and (kept is None or now.state is not kept.state):
+            self._good = sample
         if outcome in ("none", "good") or kept is None:
             return gain
         is_worst = outcome == "broken" or math.isnan(self.reward.level(metric))
-        self.reward.rebase(kept.metric, round)
-        return -self.reward.clip if is_worst else gain
+        self.reward.rebase(kept.metric, round, self._good)
+        return Reading(-self.reward.clip, 0.0) if is_worst else gain
 
     def state_dict(self) -> dict[str, Any]:
         """Return the last good state, and the levels that decide when to return to it."""
         options = {"reward": self.reward.state_dict(), "margin": self.margin}
-        return {**options, **self._recovery.state_dict()}
+        sample = None if self._good is None else self._good.state_dict()
+        return {**options, **self._recovery.state_dict(), "sample": sample}
 
     @outside_inference()
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -176,6 +223,7 @@ class GuardedReward:
         try:
             kept = Kept.from_state(state["kept"])
             reward, margin = state["reward"], state["margin"]
+            good = Sample.from_state(state.get("sample"))  # states of earlier versions lack it
         except (KeyError, TypeError, InvalidArgumentError) as error:
             kind = type(state).__name__
             received = sorted(map(str, state)) if isinstance(state, Mapping) else kind
@@ -183,4 +231,4 @@ class GuardedReward:
         check(margin == self.margin, "state margin", str(self.margin), margin, StateMismatchError)
         self._recovery.check_fits(kept, state.get("parts"))
         self.reward.load_state_dict(reward)
-        self._recovery.kept = kept
+        self._recovery.kept, self._good = kept, good

@@ -17,7 +17,7 @@ from botorch_costly.errors import (
     is_power_of_two,
 )
 from botorch_costly.plain import as_number
-from botorch_costly.rewards.gain import When
+from botorch_costly.rewards.metric_gain import When
 from botorch_costly.states import Stateful, check_states_of, have_diverged, kinds_of, nans
 
 _logger = logging.getLogger(__name__)

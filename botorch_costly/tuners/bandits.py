@@ -220,6 +220,10 @@ class BanditTuner(GainOptimizer[Decision]):
         played = BanditStrategy(space, player, estimates=rewards is None)
         super().__init__(Domain(space), played, horizon=horizon, options=options)
 
+    def _check_variance(self, variance: float) -> None:
+        expected = "0, for all rewards of an arm are alike; OnlineTuner takes arms and variances"
+        check(variance == 0, "variance", expected, variance)
+
     def best(self) -> dict[str, Plain] | None:
         """Return the configuration with the best mean in the next round; None before a reward."""
         arms = list(self.space.configurations())

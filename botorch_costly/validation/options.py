@@ -16,7 +16,7 @@ from botorch_costly.errors import (
 )
 from botorch_costly.plain import as_number
 from botorch_costly.randomness import check_seed
-from botorch_costly.rewards.gain import Kind
+from botorch_costly.rewards.metric_gain import Kind
 
 _FIXED = {"examples", "seed", "metric"}  # options that describe the readings in a state
 

@@ -16,7 +16,7 @@ from botorch_costly.errors import (
 )
 from botorch_costly.randomness import generator_of
 from botorch_costly.rewards.direction import Direction
-from botorch_costly.rewards.gain import Kind
+from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.validation.belief import Reading
 from botorch_costly.validation.options import Options, checked_steps
 from botorch_costly.validation.partial import PartialReading, Rules

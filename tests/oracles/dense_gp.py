@@ -26,14 +26,16 @@ def matern(x1, x2, lengthscale, outputscale=1.0, nu=2.5):
 def posterior(space_cov, times, y, noise, cross_cov, target_cov, now, forgetting):
     """Wang et al. (2021), section 3.1: K o D, k o d, and a dense solve.
 
-    space_cov (n, n), cross_cov (m, n), target_cov (m, m): prior covariances over configurations.
+    space_cov (n, n), cross_cov (m, n), target_cov (m, m): prior covariances over configurations;
+    noise: a number, or one for each observation.
     """
     n = len(y)
+    noises = [noise] * n if isinstance(noise, float) else noise
     noisy = torch.zeros(n, n, dtype=space_cov.dtype)
     for i in range(n):
         for j in range(n):
             lag = abs(times[i] - times[j])
-            noisy[i, j] = space_cov[i, j] * (1 - forgetting) ** (lag / 2) + (i == j) * noise
+            noisy[i, j] = space_cov[i, j] * (1 - forgetting) ** (lag / 2) + (i == j) * noises[i]
     decay = space_cov.new_tensor([(1 - forgetting) ** (abs(now - t) / 2) for t in times])
     cross = cross_cov * decay
     gain = torch.linalg.solve(noisy, cross.mT).mT

@@ -9,8 +9,8 @@ from tests.oracles import dense_gp
 NU = {"matern12": 0.5, "matern32": 1.5, "matern52": 2.5, "matern52_nugget": 2.5, "rbf": None}
 
 
-def noisy_covariance(family, inputs, lengthscale, outputscale, noise, forgetting):
-    """Entry by entry: inputs (n, d + 1) of configurations and rounds, lengthscale (d,)."""
+def noisy_covariance(family, inputs, lengthscale, outputscale, noise, forgetting, extra=None):
+    """Entry by entry: inputs (n, d + 1) of configurations and rounds, lengthscale (d,), extra (n,)."""
     x, t = inputs[:, :-1], inputs[:, -1].tolist()
     covariance = dense_gp.matern(x, x, lengthscale, outputscale, NU[family])
     if family == "matern52_nugget":
@@ -19,12 +19,12 @@ def noisy_covariance(family, inputs, lengthscale, outputscale, noise, forgetting
     for i in range(len(t)):
         for j in range(len(t)):
             covariance[i, j] *= (1 - forgetting) ** (abs(t[i] - t[j]) / 2)
-        covariance[i, i] += noise
+        covariance[i, i] += noise + (0.0 if extra is None else extra[i].item())
     return covariance
 
 
-def log_evidence(family, inputs, y, lengthscale, outputscale, noise, forgetting):
-    noisy = noisy_covariance(family, inputs, lengthscale, outputscale, noise, forgetting)
+def log_evidence(family, inputs, y, lengthscale, outputscale, noise, forgetting, extra=None):
+    noisy = noisy_covariance(family, inputs, lengthscale, outputscale, noise, forgetting, extra)
     quadratic = float(y @ torch.linalg.solve(noisy, y))
     log_det = float(torch.linalg.eigvalsh(noisy).log().sum())
     return -0.5 * quadratic - 0.5 * log_det - 0.5 * len(y) * math.log(2 * math.pi)

@@ -1,5 +1,6 @@
 """Gains over an average of earlier metrics, from all of them each time."""
 
+import itertools
 import math
 
 
@@ -14,3 +15,15 @@ def gains(metrics, rounds, memory):
         lag = sum(w * k for w, k in zip(weights, lags, strict=True)) / sum(weights)
         found.append((-math.log(metrics[now]) - reference) / lag)
     return found
+
+
+def covariance_of_means(x, y, n, k, common):
+    """Over all pairs of parts of n and k examples that have some in common, each pair equally likely."""
+    pairs = [
+        (sum(x[i] for i in a) / n, sum(y[i] for i in b) / k)
+        for a in itertools.combinations(range(len(x)), n)
+        for b in itertools.combinations(range(len(y)), k)
+        if len(set(a) & set(b)) == common
+    ]
+    first, second = (sum(column) / len(pairs) for column in zip(*pairs, strict=True))
+    return sum((a - first) * (b - second) for a, b in pairs) / len(pairs)

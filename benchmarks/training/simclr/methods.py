@@ -19,7 +19,7 @@ from benchmarks.suite.protocol import Metrics, TrainingRun
 from benchmarks.training.simclr.augmentation import AUGMENTATIONS
 from benchmarks.training.simclr.run import ONE_OPERATION, START, ContrastiveProblem, ContrastiveRun
 from botorch_costly.errors import check
-from botorch_costly.rewards.gain import Kind
+from botorch_costly.rewards.metric_gain import Kind
 
 FIXED, FULL, COIN, CONFIDENT = "fixed 0.5", "full feedback", "coin", "confidence 0.8"
 _MEMORY = 0.5  # of earlier values of the readout, in the reference of the gain

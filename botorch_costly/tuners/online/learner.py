@@ -13,8 +13,9 @@ from botorch_costly.errors import NumericalError, check
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.fitting import FitReport, Hyperparameters, fit
 from botorch_costly.numerics.radial import SMOOTHNESS
+from botorch_costly.numerics.robust import Affine
 from botorch_costly.numerics.stationary import Stationary
-from botorch_costly.rewards.scale import RewardScale
+from botorch_costly.rewards.scale import RewardScale, trusts
 from botorch_costly.tuners.online.options import Refit, ResolvedPrior
 
 _logger = logging.getLogger(__name__)
@@ -74,29 +75,38 @@ class Learner:
         rounds = lengths(near[:, -2].long().tolist())
         return float((weights * near[:, -1]).sum() / (weights @ weights.new_tensor(rounds)))
 
-    def observe(self, x: Tensor, now: float, reward: float) -> None:
+    def observe(self, x: Tensor, now: float, reward: float, variance: float = 0.0) -> None:
         """Learn a finite reward of configuration ``x``, shape ``(d,)``, played in round ``now``.
 
-        A configuration on the CPU does not wait for the device. An error or an interrupt leaves the
+        Its variance, in its units squared, is beyond that of other rewards. A configuration on the CPU
+        does not wait for the device, unless a variance is above 0. An error or an interrupt leaves the
         belief unchanged.
         """
         with unchanged_on_error(self, copies=False):
             self.model = copy.copy(self.model)  # so that a belief read earlier does not change
-            self.model.observe(torch.cat([x, x.new_full((1,), now)]), reward)
+            self.model.observe(torch.cat([x, x.new_full((1,), now)]), reward, variance)
             self._num_told += 1
             self.model.rescale(*self._units(self.scale))
             if self.refit.every is not None and self._num_told % self.refit.every == 0:
                 self._refit()
 
-    def _units(self, scale: RewardScale) -> tuple[float, float, Tensor]:
-        """Return center, scale and targets of the stored rewards."""
+    def _units(self, scale: RewardScale) -> tuple[float, float, Tensor, Tensor | None]:
+        """Return center, scale, targets and slopes of the stored rewards; None where slopes do not count.
+
+        A reward with a variance of its own counts less for center, scale and ranks, see ``trusts``.
+        """
         # The weights of the model: forgotten rewards must not determine the scale.
         near = self.model.near
         weights = self.model.near_weights(float(near[:, -2].max())).tolist()
-        if sum(w > _ALIVE for w in weights) < 2:  # a single reward has no scale
-            weights = [1.0] * len(weights)
-        affine = scale.fit(near[:, -1].tolist(), weights)
-        return *affine, scale.targets(near[:, -1], affine)
+        rewards, variances = near[:, -1], self.model.variances
+        affine = _fitted_scale(scale, rewards, weights)
+        if not bool(variances.any()):
+            return *affine, scale.targets(rewards, affine), None
+        weight = trusts(variances, affine.scale)
+        both = [w * trust for w, trust in zip(weights, weight.tolist(), strict=True)]
+        affine = _fitted_scale(scale, rewards, both)
+        targets = scale.targets(rewards, affine, weight.to(rewards))
+        return *affine, targets, scale.slopes(rewards, targets, affine)
 
     def _refit(self) -> None:
         try:
@@ -122,6 +132,7 @@ class Learner:
             model.inputs,
             model.targets,
             Hyperparameters(lengthscale, outputscale, noise, forgetting),
+            variances=model.extra_noise if bool(model.extra_noise.any()) else None,
             learn_forgetting=self.refit.forgetting,
             max_iter=_MAX_EVALUATIONS,
             seconds=self.refit.seconds,
@@ -146,3 +157,10 @@ class Learner:
         """Continue from ``state_dict``."""
         self.model.set_extra_state(state["model"])
         self._num_told = state["num_told"]
+
+
+def _fitted_scale(scale: RewardScale, rewards: Tensor, weights: list[float]) -> Affine:
+    """Return center and scale of rewards, ``(n,)``; a single reward that counts has no scale."""
+    if sum(w > _ALIVE for w in weights) < 2:
+        weights = [1.0] * len(weights)
+    return scale.fit(rewards.tolist(), weights)

@@ -66,7 +66,7 @@ class OnlineStrategy(Strategy):
         if outcome.reward is not None:
             x = self.run.space.encode(outcome.config).to(self._dtype)
             interval = self.run.intervals.at(outcome.round).number
-            self.learner.observe(x, interval, seen.sign * outcome.reward)
+            self.learner.observe(x, interval, seen.sign * outcome.reward, outcome.variance)
 
     def snapshot(self, action: Action, seen: Seen) -> Undo:
         """Return a function that restores the strategy; a round within an interval changes nothing."""

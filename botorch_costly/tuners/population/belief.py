@@ -36,7 +36,7 @@ from botorch_costly.models import StreamingGP
 from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.randomness import generator_of
-from botorch_costly.rewards.scale import RewardScale
+from botorch_costly.rewards.scale import RewardScale, trusts
 from botorch_costly.space import SearchSpace
 
 _FORGETTING, _NOISE = 0.02, 0.3  # forgetting per round; noise as a share of the variance of rewards
@@ -70,13 +70,20 @@ class PopulationBelief:
         self._search = search_of(space, _SEARCH, tkwargs)
         self._generator = generator_of(seed)
 
-    def learn(self, now: int, points: Tensor, gains: Sequence[float]) -> None:
+    def learn(
+        self,
+        now: int,
+        points: Tensor,
+        gains: Sequence[float],
+        variances: Sequence[float] | None = None,
+    ) -> None:
         """Learn the gains of members in a round.
 
         Args:
             now: Number of the round.
             points: Encoded configurations, ``n x d``; nothing is learnt from a single one.
             gains: Finite gains, ``n`` of them.
+            variances: Variance of each gain beyond that of a whole validation set; 0 if omitted.
         """
         if len(gains) < 2:
             return
@@ -84,11 +91,17 @@ class PopulationBelief:
         mean, _ = self.mean_and_variance(points, now)
         rewards = new - (new - mean).quantile(0.5)
         model = copy.copy(self.model)
-        for x, reward in zip(points, rewards.tolist(), strict=True):
-            model.observe(torch.cat([x, x.new_tensor([float(now)])]), reward)
-        weights = model.weights(float(now)).tolist()
-        affine = _SCALE.fit(model.rewards.tolist(), weights)
-        model.rescale(*affine, _SCALE.targets(model.rewards, affine))
+        beyond = [0.0] * len(gains) if variances is None else variances
+        for x, reward, variance in zip(points, rewards.tolist(), beyond, strict=True):
+            model.observe(torch.cat([x, x.new_tensor([float(now)])]), reward, variance)
+        weights, rewards = model.weights(float(now)), model.rewards
+        affine = _SCALE.fit(rewards.tolist(), weights.tolist())
+        slopes = None
+        if bool(model.variances.any()):
+            weights = weights * trusts(model.variances, affine.scale)
+            affine = _SCALE.fit(rewards.tolist(), weights.tolist())
+            slopes = _SCALE.slopes(rewards, _SCALE.targets(rewards, affine), affine)
+        model.rescale(*affine, _SCALE.targets(rewards, affine), slopes)
         self.model = model
 
     def mean_and_variance(self, points: Tensor, now: int) -> tuple[Tensor, Tensor]:

@@ -19,7 +19,8 @@ from botorch_costly.query import QueryRule
 from botorch_costly.query.rule import Comparison, Progress
 from botorch_costly.randomness import generator_of
 from botorch_costly.records import FrozenConfig
-from botorch_costly.rewards.gain import GainReward, least_loss
+from botorch_costly.rewards.gain import GainReward
+from botorch_costly.rewards.metric_gain import least_loss
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.population.belief import PopulationBelief
 from botorch_costly.tuners.population.selection import ranked, replacements
@@ -140,20 +141,22 @@ class PopulationStrategy(PlannedStrategy):
         """Learn the gains of the members with a metric in a round."""
         decision = seen.suggestion(outcome.round)
         least = least_loss(metric for played in seen.outcomes for metric in played.metrics)
-        lineage = Lineage(seen, lambda metric: self._gain.level(metric, least))
-        gains = {member: lineage.gain(decision.round, member) for member in range(self._members)}
-        measured = {member: gain for member, gain in gains.items() if gain is not None}
-        finite = [gain for gain in measured.values() if not math.isnan(gain)]
+        level, variance_of = self._gain.level, self._gain.level_variance
+        lineage = Lineage(seen, lambda metric: level(metric, least), variance_of)
+        readings = {i: lineage.reading(decision.round, i) for i in range(self._members)}
+        measured = {i: reading for i, reading in readings.items() if reading is not None}
+        finite = [gain for gain, _ in measured.values() if not math.isnan(gain)]
         if not finite:
             return
         # The level of a round does not count, so gains are clipped relative to their median.
         middle = statistics.median(finite)
         points = torch.stack([self._encode(decision.configs[member]) for member in measured])
-        rewards = [
-            -self._gain.clip if math.isnan(gain) else self._gain.clipped(gain - middle)
-            for gain in measured.values()
-        ]
-        self._belief.learn(decision.round, points, rewards)
+        rewards, variances = [], []
+        for gain, variance in measured.values():
+            reward, spread = self._gain.reading(gain - middle, variance)
+            rewards.append(-self._gain.clip if reward is None or math.isnan(gain) else reward)
+            variances.append(spread)
+        self._belief.learn(decision.round, points, rewards, variances)
 
     def incumbent(self, now: int) -> Tensor:
         """Return the encoded configuration that the leader plays; see ``PopulationBelief.incumbent``."""
@@ -184,44 +187,57 @@ class Lineage:
     Args:
         seen: Rounds of the run so far.
         level: Function from metrics to levels; gains are differences of levels.
+        variance_of: Function from metrics and their variances to the variances of levels.
     """
 
-    def __init__(self, seen: Seen, level: Callable[[float], float]) -> None:
+    def __init__(
+        self,
+        seen: Seen,
+        level: Callable[[float], float],
+        variance_of: Callable[[float, float], float],
+    ) -> None:
         self._decisions = {decision.round: decision for decision in seen.suggestions}
         self._outcomes = {outcome.round: outcome for outcome in seen.outcomes}
-        self._level = level
+        self._level, self._variance_of = level, variance_of
 
-    def gain(self, round: int, member: int) -> float | None:
-        """Return the gain per round of a member up to the end of a round.
+    def reading(self, round: int, member: int) -> tuple[float, float] | None:
+        """Return the gain per round of a member up to the end of a round, and its variance.
 
         The gain is the change of the level since the weights were last measured, if the member has
         played one configuration since then. All members begin with equal weights, whose level is set to
         0: only differences between members count.
 
         Returns:
-            NaN for a member that failed, None for an unknown gain.
+            A gain of NaN for a member that failed, None for an unknown gain.
         """
-        level = self._measured(round, member)
-        if level is None or math.isnan(level):
-            return level
-        config = self._decisions[round].configs[member]
+        measured = self._measured(round, member)
+        if measured is None or math.isnan(measured[0]):
+            return measured
+        (level, variance), config = measured, self._decisions[round].configs[member]
         for elapsed in range(1, round + 2):
             decision = self._decisions[round + 1 - elapsed]
             if decision.configs[member] != config:
                 return None
             if decision.round == 0:
-                return level / elapsed
+                return level / elapsed, variance / elapsed**2
             member = decision.origins[member]
             before = self._measured(decision.round - 1, member)
             if before is not None:
-                return None if math.isnan(before) else (level - before) / elapsed
+                if math.isnan(before[0]):
+                    return None
+                return (level - before[0]) / elapsed, (variance + before[1]) / elapsed**2
         return None
 
-    def _measured(self, round: int, member: int) -> float | None:
-        """Return the level of a member at the end of a round; None if it is unknown, NaN if it failed."""
+    def _measured(self, round: int, member: int) -> tuple[float, float] | None:
+        """Return the level of a member at the end of a round, and its variance.
+
+        None if it is unknown, a level of NaN if the member failed.
+        """
         outcome = self._outcomes.get(round)
         metric = None if outcome is None else outcome.metrics[member]
-        level = None if metric is None else self._level(metric)
-        if level is None or metric is None or not math.isnan(level):
-            return level
-        return None if math.isfinite(metric) else level  # a loss of 0 before any above 0
+        if outcome is None or metric is None:
+            return None
+        level = self._level(metric)
+        if math.isnan(level):
+            return None if math.isfinite(metric) else (level, 0.0)  # a loss of 0 before any above 0
+        return level, self._variance_of(metric, outcome.variance_of(member))

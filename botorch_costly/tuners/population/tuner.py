@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -11,18 +12,23 @@ from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.frame import Frame
 from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.round_tariff import tariff_of
-from botorch_costly.errors import InvalidShapeError, check, check_count
+from botorch_costly.device import largest_reward
+from botorch_costly.errors import InvalidShapeError, check, check_count, check_nonnegative
 from botorch_costly.parameters import Plain
+from botorch_costly.plain import as_number
 from botorch_costly.population_records import PopulationDecision, PopulationObservation
 from botorch_costly.query import AlwaysQuery, QueryRule
 from botorch_costly.query.rule import Progress
 from botorch_costly.randomness import check_seed
 from botorch_costly.records import FrozenConfig
 from botorch_costly.rewards.direction import Direction
-from botorch_costly.rewards.gain import GainReward, Kind
+from botorch_costly.rewards.gain import GainReward
+from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.population.selection import ranked
 from botorch_costly.tuners.population.strategy import PopulationStrategy
+
+_LARGEST = largest_reward(torch.float64)
 
 
 class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
@@ -80,7 +86,7 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
 
     _strategy: PopulationStrategy
     _changeable = ("horizon", "query", "overhead")
-    _missing: ClassVar = {**Frame._missing, "metrics": None}
+    _missing: ClassVar = {**Frame._missing, "metrics": None, "variances": None}
 
     def __init__(
         self,
@@ -130,6 +136,7 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         metrics: Sequence[float | None],
         *,
         seconds: float | None = None,
+        variances: Sequence[float | None] | None = None,
     ) -> PopulationObservation:
         """Record the members' metrics at the end of a round, in any order and however late.
 
@@ -138,6 +145,10 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
             metrics: A metric for each member; None without a measurement. NaN or an infinity means that
                 the member diverged: it goes on from the weights of another one.
             seconds: Seconds of all queries of the round, if known.
+            variances: Variance of each metric beyond that of the whole validation set, in its units
+                squared: for losses on ``n`` of ``N`` examples ``losses.var() * (1 / n - 1 / N)``. None
+                counts as 0. The belief of the gains takes them. Which members lead and go on is decided
+                by the metrics as they are: let all members of a round read the same examples.
 
         Returns:
             The record of the round, with ``failed`` set if all queries failed.
@@ -145,12 +156,16 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         Raises:
             UnknownDecisionError: If this tuner never made the decision.
             AlreadyToldError: If it was told before.
-            InvalidShapeError: If there is not one metric for each member.
-            InvalidArgumentError: If a metric is no number, or impossible for its kind, or the seconds are
-                negative. In all cases the tuner is unchanged.
+            InvalidShapeError: If there is not one metric, or one variance, for each member.
+            InvalidArgumentError: If a metric is no number, or impossible for its kind, a variance is no
+                finite number of at least 0, or the seconds are negative. In all cases the tuner is
+                unchanged.
         """
         self._ledger.check_open(decision)
-        outcome = self._tell(self._observation(decision, metrics, seconds))
+        spreads = self._variances_of(variances)
+        outcome = self._tell(
+            replace(self._observation(decision, metrics, seconds), variances=spreads)
+        )
         if outcome.reward is not None:
             self._direction.watch(outcome.reward)
         return outcome
@@ -166,6 +181,20 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
     def best(self) -> dict[str, Plain]:
         """Return the incumbent, which the leader plays; the start until another one is better."""
         return self.space.decode(self._strategy.incumbent(len(self._ledger)))
+
+    def _variances_of(self, variances: Sequence[float | None] | None) -> tuple[float, ...]:
+        """Return checked variances, one for each member; none if they are omitted."""
+        if variances is None:
+            return ()
+        listed = isinstance(variances, Sequence) and not isinstance(variances, str)
+        complete, expected = listed and len(variances) == self.members, f"{self.members} variances"
+        check(complete, "variances", expected, variances, InvalidShapeError)
+        numbers = [0.0 if v is None else as_number("variances", v) for v in variances]
+        for number in numbers:
+            spread = check_nonnegative("variances", number)
+            expected = f"variances whose root is at most {_LARGEST:.1e}"
+            check(math.sqrt(spread) <= _LARGEST, "variances", expected, variances)
+        return tuple(numbers)
 
     def _observation(
         self,

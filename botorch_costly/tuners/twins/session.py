@@ -177,11 +177,9 @@ class Session(Around[TwinDecision]):
         )
 
     @outside_inference()
-    def tell(
-        self, decision: TwinDecision, metric: float, *, seconds: float | None = None
-    ) -> Observation:
+    def tell(self, decision: TwinDecision, metric: float, **details: Any) -> Observation:
         """Hand in the metric after a round; arguments and errors of ``TwinTuner.tell``."""
-        observation = self.tuner.tell(decision, metric, seconds=seconds)
+        observation = self.tuner.tell(decision, metric, **details)
         # After an earlier round the parts are already in another state.
         is_latest = decision.round == len(self.tuner.decisions) - 1
         if self._keeps_best and is_latest and observation.reward is not None:

@@ -20,7 +20,7 @@ from botorch_costly.errors import check, check_count, check_nonnegative, check_r
 from botorch_costly.parameters import Plain
 from botorch_costly.randomness import check_seed
 from botorch_costly.records import FrozenConfig, Observation, TwinDecision
-from botorch_costly.rewards.gain import Kind, check_metric, least_loss, log_gain
+from botorch_costly.rewards.metric_gain import Kind, check_metric, least_loss, log_gain
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.constants import CONSTANTS
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
@@ -158,9 +158,17 @@ class TwinTuner(Frame[TwinDecision, Observation]):
             raise
 
     def tell(
-        self, decision: TwinDecision, metric: float, *, seconds: float | None = None
+        self,
+        decision: TwinDecision,
+        metric: float,
+        *,
+        seconds: float | None = None,
+        variance: float = 0.0,
     ) -> Observation:
         """Hand in the metric after a round.
+
+        Configurations are compared by differences of metrics, whose noise the tuner learns. A part of the
+        validation set will do if each query reads the same one: most of its noise cancels.
 
         Args:
             decision: Latest decision of ``ask``. The metrics of earlier ones are recorded and change
@@ -168,6 +176,8 @@ class TwinTuner(Frame[TwinDecision, Observation]):
             metric: Measured metric. NaN or an infinity means that the network diverged. A loss of 0
                 before any above 0 is recorded and compares nothing.
             seconds: Duration of the query, if known.
+            variance: Refused unless it is 0: that of a metric says nothing about a difference on the same
+                examples.
 
         Returns:
             Record of the query, whose ``reward`` is the metric.
@@ -175,10 +185,12 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         Raises:
             UnknownDecisionError: If this tuner never made the decision.
             AlreadyToldError: If it was told before.
-            InvalidArgumentError: If the metric is not a number, or impossible for its kind. In all cases
-                the tuner is unchanged.
+            InvalidArgumentError: If the metric is not a number, or impossible for its kind, or there is a
+                variance. In all cases the tuner is unchanged.
         """
         self._ledger.check_open(decision)
+        expected = "0, for twins are compared on the same examples, and their noise is learnt"
+        check(variance == 0, "variance", expected, variance)
         level = self.level_of(metric)
         outcome = observation_of(decision, metric, seconds=seconds)
         return self._tell(outcome, level)

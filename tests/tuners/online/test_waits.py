@@ -42,6 +42,7 @@ CASES = {
     "arms with a price": (ARMS, {"query": PricedQuery(0.05), **EACH}),
     "a lattice": (LATTICE, {"query": ConfidenceQuery(0.8), **EACH}),
     "LogEI": (CUBE, {"query": ConfidenceQuery(0.8), "acquisition": bc.LogEI(), **EACH}),
+    "with variances": (CUBE, {"query": AlwaysQuery(), "variance": 0.01, **EACH}),
     "single precision": (CUBE, {"query": ConfidenceQuery(0.8), "dtype": torch.float32, **EACH}),
 }
 
@@ -50,14 +51,15 @@ def reward(config):
     return -sum((float(value) - 0.3 * i) ** 2 for i, value in enumerate(config.values()))
 
 
-def played(space, device, **options):
+def played(space, device, variance=0.0, **options):
     """Return the decisions of a run and how often each waited."""
     tuner, decisions, waits = bc.OnlineTuner(space, ROUNDS, device=device, **options), [], []
     for _ in range(ROUNDS):
         with counting(device) as count:
             decision = tuner.ask()
             if decision.query:
-                tuner.tell(decision, reward(decision.config))
+                spread = variance * (decision.round % 3)
+                tuner.tell(decision, reward(decision.config), variance=spread)
             waits.append(count())
         decisions.append(decision)
     return decisions, waits
@@ -70,7 +72,14 @@ def device(tkwargs):
     return str(tkwargs["device"])
 
 
-BY_DEFAULT = ("by confidence", "with a price", "mixed", "arms", "single precision")
+BY_DEFAULT = (
+    "by confidence",
+    "with a price",
+    "mixed",
+    "arms",
+    "single precision",
+    "with variances",
+)
 
 
 @pytest.mark.parametrize("name", quick(CASES, *BY_DEFAULT))
@@ -78,14 +87,17 @@ def test_a_decision_waits_a_few_times_and_decides_as_on_the_cpu(device, name):
     space, options = CASES[name]
     decisions, waits = played(space, device, **options)
     assert max(waits) <= MOST
-    here = bc.OnlineTuner(space, ROUNDS, **options)
+    variance = options.get("variance", 0.0)
+    named = {name: value for name, value in options.items() if name != "variance"}
+    here = bc.OnlineTuner(space, ROUNDS, **named)
     for decision in decisions:
         expected = here.ask()
         assert decision.query == expected.query
         near, there = space.encode(decision.config), space.encode(expected.config)
         torch.testing.assert_close(near, there, atol=1e-4, rtol=0)
         if decision.query:
-            here.tell(expected, reward(decision.config))
+            spread = variance * (decision.round % 3)
+            here.tell(expected, reward(decision.config), variance=spread)
 
 
 def test_a_state_moves_to_another_device_with_its_random_numbers(device):

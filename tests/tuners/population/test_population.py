@@ -153,8 +153,9 @@ def test_gains_are_those_of_the_weights_that_a_member_went_on_from(seed):
         (d.configs, d.origins, [None if m is None else -math.log(m) for m in o.metrics])
         for d, o in zip(one.decisions, one.observations, strict=True)
     ]
-    lineage = Lineage(one._ledger, lambda loss: -math.log(loss))
-    gains = [lineage.gain(t, m) for t in range(10) for m in range(4)]
+    lineage = Lineage(one._ledger, lambda loss: -math.log(loss), lambda *_: 0.0)
+    readings = [lineage.reading(t, m) for t in range(10) for m in range(4)]
+    gains = [None if reading is None else reading[0] for reading in readings]
     assert gains == [oracle.gain(rounds, t, m) for t in range(10) for m in range(4)]
     assert sum(gain is None for gain in gains) < 36
     assert any(None in one.metrics for one in one.observations)

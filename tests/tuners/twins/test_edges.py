@@ -264,3 +264,17 @@ def test_any_levels_are_planned_with(seed):
         kept = kept | {decision.keep} - set(decision.drop)
         if decision.query and draw.random() < 0.95:
             tuner.tell(decision, draw.choice([0.0, 0.1, 0.2, 0.5, 0.7, 1.0, 1.4, 2.0, math.nan]))
+
+
+def test_twins_take_no_variance():
+    """Of a metric it says nothing about the difference from another one on the same examples."""
+    tuner, network = bc.TwinTuner(RATE, 50, start={"lr": GOOD * 10}), torch.nn.Linear(1, 1)
+    session = bc.Session(tuner, network)
+    decision = session.ask()
+    for told in (tuner.tell, session.tell):
+        with pytest.raises(
+            errors.InvalidArgumentError, match=r"variance: Expected 0, .*Received 0\.1"
+        ):
+            told(decision, 1.0, variance=0.1)
+    assert tuner.observations == ()
+    session.tell(decision, 1.0, variance=0.0, seconds=2.0)
