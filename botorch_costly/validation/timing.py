@@ -220,7 +220,7 @@ class Timing:
         is_limited = unit > 0 and math.isfinite(allowance)
         return max(int(allowance / unit), 0) if is_limited else sys.maxsize
 
-    def warn_if_dear(self, step: int) -> None:
+    def warn_of_price(self, step: int) -> None:
         """Warn once, after the first reading, if the share of the whole run affords no such reading."""
         end, price = self.steps, self._price()
         if self._history.count != 1 or end is None or step >= end:

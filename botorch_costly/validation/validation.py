@@ -257,7 +257,7 @@ class Validation:
         """Warn of a reading that says that the metric or the share is not as meant."""
         if not self._is_average:
             self._direction.watch(self.options.sign * self._history.all[-1].value)
-        self._timing.warn_if_dear(self._step)
+        self._timing.warn_of_price(self._step)
 
     def restored_to(self, step: int) -> None:
         """Record that the run was put back to its state at an earlier step, while its steps count on.
