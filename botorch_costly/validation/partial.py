@@ -10,9 +10,7 @@ from botorch_costly.numerics.betting import PILOT, confidence_interval
 from botorch_costly.validation.comparison import Comparison, compared, needed
 
 _FIRST_SHARE = 8  # the first reading of a run reads one of so many examples
-_NEXT_GAIN = (
-    0.5  # assumed gain of the next reading over a new best checkpoint, in units of its own gain
-)
+_NEXT_GAIN = 0.5  # assumed gain over a new best checkpoint, in units of its own gain
 _UNCOMPARED = Comparison("undecided", math.nan, math.nan, 0)
 
 
@@ -22,9 +20,7 @@ class Rules(NamedTuple):
     population: int  # examples of the whole set
     level: float  # largest probability of a wrong verdict
     tolerance: float  # largest difference of the means that does not matter
-    is_score: bool = (
-        False  # whether values of examples up to 1 are shares, and not unbounded losses
-    )
+    is_score: bool = False  # whether values of examples up to 1 are shares, not unbounded losses
 
     def first_plan(self) -> int:
         """Return the number of examples of the first reading."""

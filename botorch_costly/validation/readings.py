@@ -110,7 +110,7 @@ class Readings:
         if self.all:
             self.all[-1] = self.all[-1]._replace(step=now)
 
-    def record_whole(self, reading: Reading, *, averaged: bool) -> None:
+    def record_whole(self, reading: Reading, *, averaged: bool = False) -> None:
         """Add a reading of the whole set."""
         is_better = self.before is None or reading.value < self.before.value
         self._record(reading, None, is_new=True, is_better=is_better, averaged=averaged)

@@ -96,9 +96,7 @@ class PartReader:
         check(is_indexed, "validation data", expected, type(loader.dataset).__name__)
         batching = loader.batch_sampler
         sampler = getattr(batching, "sampler", None)
-        if isinstance(
-            sampler, FixedOrder
-        ):  # of a run that was killed before it gave the order back
+        if isinstance(sampler, FixedOrder):  # a killed run has not given the order back
             sampler = sampler.earlier
         is_plain = type(batching) is BatchSampler and isinstance(
             sampler, SequentialSampler | RandomSampler

@@ -26,10 +26,7 @@ class TwinConstants:
     # Account of a run
     promised_share: float = 0.2  # share of a trial's expected gain that exploring may cost
     early_queries: float = 0.05  # share of the horizon by which queries may run ahead of their pace
-
-    comparison: int = (
-        4  # queries of a comparison: the incumbent's, a trial's, and two to confirm it
-    )
+    comparison: int = 4  # queries: the incumbent's, a trial's, and two that confirm it
 
     # Length and radius of trials
     shortest_trial: float = 0.015  # share of the horizon

@@ -57,9 +57,8 @@ class TwinStrategy(PlannedStrategy):
         self._exploring, self._queries, self._seed = exploring, queries, seed
         self.replay = Replay(self._plan, {0: horizon})
         self._levels: list[float] = []  # level after each step so far
-        self._stocks: list[
-            Stock
-        ] = []  # queries affordable before each step, the present one included
+        # Queries that are affordable before each step, the present one included.
+        self._stocks: list[Stock] = []
         self._alone: list[tuple[int, int | None]] = []  # periods without going back
         self._step: Step | None = None  # present step
         self._played, self._level = 0, math.nan  # rounds and level of the present step
