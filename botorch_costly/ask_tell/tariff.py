@@ -131,6 +131,7 @@ class Tariff:
         self.training, self.validation = Spans(), Spans()
         self.deciding, self.watching = Spans(), Spans()
         self._mark: float | None = None
+        self._kept = 0.0  # seconds of training that the next span of training includes
 
     def mark(self) -> None:
         """Begin a span of work."""
@@ -140,7 +141,17 @@ class Tariff:
         """End the span that was begun, and begin the next one."""
         now = self._clock()
         if self._mark is not None and units > 0:
-            spans.add(now - self._mark, units)
+            seconds = now - self._mark
+            if spans is self.training:
+                seconds, self._kept = seconds + self._kept, 0.0
+            spans.add(seconds, units)
+        self._mark = now
+
+    def keep(self) -> None:
+        """Keep the span that was begun for the next one of training, and begin another one."""
+        now = self._clock()
+        if self._mark is not None:
+            self._kept += now - self._mark
         self._mark = now
 
     @property
@@ -212,7 +223,7 @@ class Tariff:
         for name, spans in self._all.items():
             if name in state or name != "watching":
                 spans.load_state_dict(state[name])
-        self._mark = None
+        self._mark, self._kept = None, 0.0
 
     @property
     def _all(self) -> dict[str, Spans]:

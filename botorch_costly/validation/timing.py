@@ -240,6 +240,7 @@ class Timing:
             "spiked": self.has_spiked,
             "reason": self.reason,
             "averages": self._averages,
+            "last": self._was_last,
             "expected": self.expected,
         }
 
@@ -247,5 +248,6 @@ class Timing:
         """Continue from a state."""
         self.next_check, self.has_spiked = state["next"], state["spiked"]
         self.reason = state["reason"]
-        self._averages = state.get("averages", False)  # states of earlier versions lack it
-        self.expected = state.get("expected")  # states of earlier versions have none
+        # States of earlier versions lack these.
+        self._averages, self._was_last = state.get("averages", False), state.get("last", False)
+        self.expected = state.get("expected")

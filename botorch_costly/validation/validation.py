@@ -10,10 +10,7 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.state import refuse_damage, unchanged_on_error
 from botorch_costly.ask_tell.tariff import Tariff
-from botorch_costly.errors import (
-    check,
-    check_count,
-)
+from botorch_costly.errors import check, check_count
 from botorch_costly.randomness import generator_of
 from botorch_costly.rewards.direction import Direction
 from botorch_costly.rewards.metric_gain import Kind
@@ -112,7 +109,7 @@ class Validation:
         )
         self._partial: PartialReading | None = None  # the reading in progress
         self._is_open = False  # whether a reading is due or in progress,
-        self._is_average = False  # and it is that of an average of weights
+        self._is_average = False  # and is that of an average of weights
         self._step = -1
         self._examples_read = 0
 
@@ -182,12 +179,13 @@ class Validation:
         The average, such as that of ``torch.optim.swa_utils.AveragedModel``, is read like a checkpoint
         by ``examples`` and ``tell``. It may be the best one, but the curve of the run leaves it out.
         It is due where the share affords it, and in any case at the last step, for which its price is
-        put aside from the first call on.
+        put aside from the first call on. If it is not due, what is told next is no reading of it.
         """
         check(self._step >= 0, "due_average", "a step before, by validation.due(step)", "none")
+        self._tariff.keep()
         self._history.close()
-        self._is_average = True
         self._begin(is_due=self._timing.is_average_due(self._step))
+        self._is_average = self._is_open
         self._tariff.end(self._tariff.watching)
         return self._is_open
 
@@ -257,6 +255,7 @@ class Validation:
         """Warn of a reading that says that the metric or the share is not as meant."""
         if not self._is_average:
             self._direction.watch(self.options.sign * self._history.all[-1].value)
+        self._is_average = False
         self._timing.warn_of_price(self._step)
 
     def restored_to(self, step: int) -> None:
@@ -272,7 +271,7 @@ class Validation:
         """
         step = check_count("step", step)
         check(step <= self._step, "step", f"at most {self._step}, the latest step", step)
-        self._is_open, self._partial = False, None
+        self._is_open, self._is_average, self._partial = False, False, None
         self._history.restore(step, self._step)
         latest = self._history.all[-1:]
         self._training.restart(latest[0].training if latest else math.nan)
@@ -397,4 +396,4 @@ class Validation:
             except Exception as error:
                 refuse_damage(type(self).__name__, error)
                 raise
-        self._is_open, self._partial = False, None
+        self._is_open, self._is_average, self._partial = False, False, None

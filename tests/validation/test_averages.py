@@ -103,3 +103,63 @@ def test_a_resumed_run_still_knows_that_its_best_checkpoint_is_an_average():
     del old["timing"]["averages"], old["tariff"]["watching"]
     resumed.load_state_dict(old)
     assert not resumed.best.averaged
+
+
+@pytest.mark.parametrize("work", [0.0, 0.5])
+def test_seconds_before_the_question_are_training(work):
+    clock = Clock()
+    validation = bc.Validation(0.05, steps=STEPS, clock=clock)
+    for step in range(STEPS + 1):
+        clock.seconds += 1.0 - work
+        is_due = validation.due(step)
+        if is_due:
+            clock.seconds += 2.0
+            validation.tell(falling(step))
+        clock.seconds += work  # such as an update of the average, or a file of the checkpoint
+        if validation.due_average():
+            clock.seconds += 2.0
+            validation.tell(falling(step) / 2)
+    assert validation.readings >= 8
+    assert validation.counts["share"] <= 0.05
+
+
+def _at_the_end():
+    validation, _ = _played(2.0, overhead=1e-6, until=STEPS - 1)
+    validation.due(STEPS, last=True)
+    validation.tell(1.0)
+    return validation
+
+
+def test_the_average_of_the_last_step_is_due_in_a_resumed_run():
+    resumed = bc.Validation(1e-6, steps=STEPS)
+    resumed.load_state_dict(_at_the_end().state_dict())
+    assert resumed.due_average()
+    earlier, _ = _played(2.0, overhead=1e-6, until=STEPS - 1)
+    earlier.tell(1.0)
+    resumed.load_state_dict(earlier.state_dict())
+    assert not resumed.due_average()
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        lambda validation: validation.tell(0.5),
+        lambda validation: validation.restored_to(STEPS),
+        lambda validation: validation.load_state_dict(validation.state_dict()),
+    ],
+)
+def test_what_is_told_without_an_average_that_is_due_is_a_reading_of_the_run(then):
+    validation = _at_the_end()
+    assert validation.due_average()
+    then(validation)
+    validation.tell(0.1)
+    assert validation.history[-1] == (STEPS, 0.1)
+    assert not validation.best.averaged
+
+
+def test_what_is_told_although_no_average_is_due_is_a_reading_of_the_run():
+    validation, _ = _played(2.0, overhead=1e-6, until=STEPS - 1)
+    assert not validation.due_average()
+    validation.tell(0.1)
+    assert validation.history[-1] == (STEPS - 1, 0.1)
+    assert not validation.best.averaged
