@@ -61,6 +61,17 @@ class Readings:
         return max(values) - self.best.value if values and self.best is not None else 0.0
 
     @property
+    def lowest(self) -> float:
+        """Best value of a checkpoint; of the curve alone if the best one is an average of weights.
+
+        An average improves with the curve, which may never be as low itself. NaN before the first.
+        """
+        if self.best is not None and not self.best.averaged:
+            return self.best.value
+        values = (reading.value for reading in self.all if math.isfinite(reading.value))
+        return min(values, default=math.nan)
+
+    @property
     def belief(self) -> CurveBelief | None:
         """The belief given all readings; None before the first successful one."""
         if self._belief is None and self.successes:

@@ -307,7 +307,7 @@ class Validation:
         last = self.options.steps or 0
         if self._step < max(self.options.read_at, default=0):  # the rate still has to fall
             return False
-        return history.improves(history.best.value - self.options.min_delta, last) < limit
+        return history.improves(history.lowest - self.options.min_delta, last) < limit
 
     @property
     def best(self) -> Best | None:

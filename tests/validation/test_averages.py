@@ -163,3 +163,20 @@ def test_what_is_told_although_no_average_is_due_is_a_reading_of_the_run():
     validation.tell(0.1)
     assert validation.history[-1] == (STEPS - 1, 0.1)
     assert not validation.best.averaged
+
+
+def test_a_better_average_does_not_stop_a_run_that_improves():
+    clock, generator = Clock(), torch.Generator().manual_seed(0)
+    options = {"false_stop": 0.05, "min_delta": 0.001}
+    validation = bc.Validation(0.2, steps=STEPS, clock=clock, **options)
+    for step in range(STEPS):
+        clock.seconds += 1.0
+        loss = 1 + 5 / (1 + step) ** 0.5
+        if validation.due(step):
+            clock.seconds += 1.0
+            validation.tell(1.2 * loss + 0.002 * torch.randn((), generator=generator).item())
+            if validation.due_average():
+                clock.seconds += 1.0
+                validation.tell(loss)
+        assert not validation.should_stop
+    assert validation.best.averaged
