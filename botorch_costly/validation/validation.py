@@ -179,7 +179,7 @@ class Validation:
         The average, such as that of ``torch.optim.swa_utils.AveragedModel``, is read like a checkpoint
         by ``examples`` and ``tell``. It may be the best one, but the curve of the run leaves it out.
         It is due where the share affords it, and in any case at the last step, for which its price is
-        put aside from the first call on. If it is not due, what is told next is no reading of it.
+        put aside from the first call on. If it is not due, the next value told is no reading of it.
         """
         check(self._step >= 0, "due_average", "a step before, by validation.due(step)", "none")
         self._tariff.keep()

@@ -67,7 +67,7 @@ class PartReader:
 
     def __init__(self, shared: SharedValidation) -> None:
         self._shared = shared
-        self.level: float | None = None  # of the best checkpoint, as it is shown
+        self.level: float | None = None  # of the best checkpoint, as it is shown, times the sign
         self._batching: Any = None  # batch sampler of the loader in use
         self._total, self._size, self._of_batches = 0, 1, False
         self._is_reading, self._batch = False, 0
@@ -195,9 +195,24 @@ class PartReader:
         return value
 
     def end(self) -> float | None:
-        """End the reading; return the estimated mean over the whole set, or None if it failed."""
+        """End the reading; return an estimate to compare with those before, or None if it failed.
+
+        The mean of a new best checkpoint has more examples, and may by chance be worse than that of the
+        earlier one. It counts as no worse, and each later estimate keeps its ratio to it, or its
+        difference of a score.
+        """
         was_told, self._told, self._is_reading = self._told, False, False
-        return self._shared.validation.history[-1][1] if was_told else None
+        if not was_told:
+            return None
+        validation, level = self._shared.validation, self.level
+        shown, best, sign = validation.history[-1][1], validation.best, validation.options.sign
+        if level is None or best is None or not math.isfinite(shown):
+            return shown
+        value, least = sign * shown, sign * best.value
+        if validation.is_best:
+            return sign * min(value, level)
+        value = value * (level / least) if min(level, least) > 0 else value + (level - least)
+        return sign * max(value, level)
 
 
 def _ranked(value: float, level: float | None, *, is_best: bool) -> float:

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from torch.utils.data import DataLoader
 
 import botorch_costly as bc
 from botorch_costly.errors import StateMismatchError
@@ -168,3 +169,37 @@ def test_the_log_and_the_figures(caplog):
     assert "validation/saved" not in figures  # readings of the whole set
     run.log()
     assert caplog.messages[-1] == f"Validation: {run.validation.summary()}."
+
+
+# -- partial readings ------------------------------------------------------------------------------
+
+
+def _guarded(factors, *, metric="loss", count=640):
+    """Return a run that reads parts of examples, the first of which are easier than the others."""
+    run = run_of(validation(1.0, examples=count, metric=metric))
+    weights, held = Weights(0.0), []
+    run.begin((weights,), 0, last=None)
+    loader = DataLoader(torch.arange(count), batch_size=10)
+    run.reader.use(loader)
+    places = torch.tensor(run.validation._order).argsort()
+    losses = torch.where(places < count // 8, 0.3, 0.7) + 0.01 * torch.sin(places.double())
+    for step, factor in enumerate(factors, 1):
+        weights.tensor.fill_(float(step))
+        assert run.after_step(step, last=True)
+        run.reader.begin()
+        values = losses * factor + 0.01 * torch.cos(step * places)
+        for batch in loader:
+            run.reader.add(values[batch] if metric == "loss" else 1 - values[batch])
+        run.reader.result()
+        run.validated({})
+        held.append(weights.tensor.item())
+    return run, held
+
+
+@pytest.mark.parametrize("metric", ["loss", "accuracy"])
+def test_a_best_checkpoint_with_more_examples_is_no_divergence(metric):
+    run, held = _guarded([1.0, 0.99, 1.0, 0.98, 0.985, 2.0], metric=metric)
+    values = [value for _, value in run.validation.history]
+    assert abs(values[1] - values[0]) > 0.1  # although the checkpoint is better
+    assert held == [1.0, 2.0, 3.0, 4.0, 5.0, 5.0]
+    assert run.validation.best.step == 4
