@@ -27,9 +27,10 @@ class GoodState:
     ``GuardedReward``: the best level is smoothed, since single readings are noisy. Schedulers among the
     parts go on, and so do the rates that they write into the groups of an optimizer.
 
-    No run is caught at a lucky reading: the margin grows by itself with each return in a row, and a level
-    within it is the level of the run from then on. After one return a loss may be 20 % worse, after two
-    30 %, and so on. What is not finite is never accepted.
+    No run is caught at a lucky reading: the margin grows by itself with each return in a row from a
+    finite reading, and a level within it is the level of the run from then on. After one return a loss
+    may be 20 % worse, after two 30 %, and so on. What is not finite is never accepted, and a return from
+    it leaves the margin as it is.
 
     Losses below 0 have no ratio, and scores outside of [0, 1] no default margin: from the first such
     value on only readings and states that are not finite have diverged. A loss of 0 counts as the
@@ -190,5 +191,5 @@ class GoodState:
 
 def _is_usual(kept: Kept, level: float, margin: float) -> bool:
     """Return whether a level is worse than the margin allows, and the run returns to it each time."""
-    returns = kept.in_a_row
+    returns = kept.worse
     return kept.has_diverged(level, margin) and not kept.has_diverged(level, (1 + returns) * margin)

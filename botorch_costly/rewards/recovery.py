@@ -92,12 +92,13 @@ class Kept:
     interval: int | None  # of the last query; None for bare rounds
     restores: int = 0
     in_a_row: int = 0  # restores since the last good query
+    worse: int = 0  # those of them after a finite metric
 
     def __post_init__(self) -> None:
         for name in ("metric", "last", "smooth", "best"):
             value = as_number(name, getattr(self, name))
             check(math.isfinite(value), name, "a finite number", value)
-        for name in ("round", "restores", "in_a_row"):
+        for name in ("round", "restores", "in_a_row", "worse"):
             check_count(name, getattr(self, name))
         if self.interval is not None:
             check_count("interval", self.interval)
@@ -121,7 +122,8 @@ class Kept:
         smooth = self.smooth + share * (level - self.smooth)
         # Two good queries in a row are no noise; the smoothed level lags where a run improves quickly.
         best = max(self.best, smooth, min(self.last, level) - margin / 2)
-        return replace(self, **when._asdict(), last=level, smooth=smooth, best=best, in_a_row=0)
+        now = replace(self, **when._asdict(), last=level, smooth=smooth, best=best)
+        return replace(now, in_a_row=0, worse=0)
 
     def without_levels(self) -> "Kept":
         """Return the same state with levels of 0, for metrics whose levels are not compared."""
@@ -219,9 +221,9 @@ class Recovery:
             self.roll_back(kept, when, math.nan)
             return "broken"
         _logger.warning(
-            "After %d returns in a row the metric is %g again: it is taken as the level of the run, and "
-            "the last good metric of %g as luck. A larger margin goes back less often.",
-            kept.in_a_row,
+            "After %d returns in a row from a worse metric it is %g: this is taken as the level of the "
+            "run, and the last good metric of %g as luck. A larger margin goes back less often.",
+            kept.worse,
             metric,
             kept.metric,
         )
@@ -245,7 +247,9 @@ class Recovery:
                 raise
             raise RestoreError("restore", "to continue from the last good state", error) from error
         restores, count = kept.restores + 1, kept.in_a_row + 1
-        self.kept = replace(kept, **when._asdict(), restores=restores, in_a_row=count)
+        worse = kept.worse + math.isfinite(metric)
+        kept_on = replace(kept, **when._asdict(), restores=restores)
+        self.kept = replace(kept_on, in_a_row=count, worse=worse)
         _warn_of_restores(metric, kept.metric, count)
 
     def _warn_of_nans(self, path: tuple[Any, ...]) -> None:

@@ -148,8 +148,20 @@ def test_a_run_that_stays_broken_is_never_accepted(bad):
     weights.tensor.fill_(math.nan)
     assert good.follow(0.4, 1)
     assert (weights.tensor.item(), good.restores) == (1.0, 3)
-    assert not good.follow(0.45, 2)  # accepted after three returns
-    assert good.restores == 3
+    assert good.follow(0.45, 2)
+    assert not good.follow(0.45, 3)  # accepted after three returns from a finite reading
+    assert good.restores == 4
+
+
+def test_returns_from_what_is_not_finite_do_not_widen_the_margin():
+    assert followed([1.0, math.nan, math.nan, math.inf, 1.35])[-1] == (True, 0, 0.0)
+    weights = Weights(1.0)
+    good = bc.GoodState(weights)
+    good.follow(1.0, 0)
+    for _ in range(5):  # by the training loss
+        good.restore()
+    assert good.follow(1.5, 1)
+    assert not good.follow(1.05, 2)
 
 
 def test_states_of_others_are_refused_and_nothing_is_changed():

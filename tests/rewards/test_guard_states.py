@@ -119,7 +119,7 @@ def test_a_state_that_says_no_parts_loads_if_it_has_as_many():
         bc.GuardedReward.of(bc.GainReward("loss"), *parts()[:3]).load_state_dict(state)
 
 
-@pytest.mark.parametrize("name", ["metric", "last", "smooth", "best", "round", "in_a_row"])
+@pytest.mark.parametrize("name", ["metric", "last", "smooth", "best", "round", "in_a_row", "worse"])
 @pytest.mark.parametrize("value", [None, math.nan, "a"])
 def test_a_damaged_state_is_refused_by_name(name, value):
     reward = guarded(Weights())
