@@ -165,8 +165,8 @@ class Sample:
 def _numbers_of(values: Any) -> Tensor:
     """Return the values as float64 on the CPU, shape ``(n,)``."""
     try:
-        numbers = torch.as_tensor(values).detach().to("cpu", torch.float64)
-    except (TypeError, ValueError, RuntimeError) as error:
+        numbers = torch.as_tensor(values, dtype=torch.float64, device="cpu").detach()
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise InvalidArgumentError("values", "numbers, one for each example", values) from error
     shape, fits = tuple(numbers.shape), numbers.dim() == 1 and len(numbers) > 0
     check(fits, "values", "one number for each example, shape (n,)", shape, InvalidShapeError)

@@ -22,8 +22,8 @@ def checked(value: Values, due: int, *, has_examples: bool) -> Tensor:
         return torch.tensor(as_number("value", value), dtype=torch.float64)
     check(due > 0, "tell", "a number, for no examples are due", "values of examples")
     try:
-        values = torch.as_tensor(value).detach().to("cpu", torch.float64)
-    except (TypeError, ValueError, RuntimeError) as error:
+        values = torch.as_tensor(value, dtype=torch.float64, device="cpu").detach()
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise InvalidArgumentError("value", "a number for each example", value) from error
     expected = f"{due} values, one for each of validation.examples"
     shape = tuple(values.shape)

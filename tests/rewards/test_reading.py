@@ -181,6 +181,13 @@ def test_values_and_examples_come_in_any_form(make):
     assert 0 < reading.variance < math.inf
 
 
+def test_a_list_is_read_in_double_precision():
+    values = [0.1, 0.3, 1e300]
+    assert Sample.from_values(values, 3).mean == fmean(values)
+    with pytest.raises(InvalidArgumentError, match="values"):
+        Sample.from_values([1.0, 10**400], 2)
+
+
 def test_a_failed_reading_has_no_variance_and_leaves_the_reference():
     reward = GainReward("loss")
     reward.read([1.0, 2.0], 0, population=9, examples=[1, 2])

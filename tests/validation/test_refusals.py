@@ -113,3 +113,11 @@ def test_a_clock_that_jumps_counts_as_usual(caplog):
 def test_examples_that_change_between_readings_are_only_noise():
     run = Run(falling, overhead=0.5, examples=400, noise=0.2, steps=500).play(501)
     assert run.validation.best.step > 100
+
+
+def test_lists_are_read_in_double_precision():
+    validation = bc.Validation(1.0, examples=3)
+    validation.due(0, last=True)
+    values = [0.1, 0.2, 0.3]
+    validation.tell([values[example] for example in validation.examples])
+    assert validation.history[-1][1] == pytest.approx(0.2, abs=1e-15)
