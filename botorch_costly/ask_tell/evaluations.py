@@ -86,7 +86,9 @@ class Evaluations(Generic[D, T]):
     def stock(self) -> Stock:
         """Queries that the share of the clock affords before the next round; all without a share."""
         tariff = self._tariff
-        return Stock() if tariff is None else tariff.stock_in(len(self), self._horizon)
+        if tariff is None:
+            return Stock()
+        return tariff.stock_in(len(self), self._horizon, len(self.pending))
 
     @property
     def left(self) -> int | None:

@@ -68,8 +68,8 @@ class RoundTariff(Tariff):
         self.training.add(elapsed, 1)
         self._elapsed, self._queries, self._seconds = 0.0, 0, 0.0
 
-    def stock_in(self, round: int, horizon: int | None) -> Stock:
-        """Return how many queries are affordable before a round.
+    def stock_in(self, round: int, horizon: int | None, pending: int = 0) -> Stock:
+        """Return how many queries are affordable before a round, besides those that are pending.
 
         Before the first query its price is unknown: it is due, or none is affordable. The first round is
         never queried, unless the share sets no limit: it tells the seconds of training.
@@ -77,11 +77,13 @@ class RoundTariff(Tariff):
         Args:
             round: Number of the round, from 0.
             horizon: Rounds of the run; None if unknown.
+            pending: Queries that have not been told, and are paid for later.
         """
         if self.share >= 1 or math.isfinite(self.validation.unit):
-            return self.stock()
-        is_due = self.training.units > 0 and self.affords_first(round + 1, horizon, ahead=1)
-        return Stock() if is_due else Stock(0.0)
+            stock = self.stock()
+            return stock._replace(now=stock.now - pending)
+        is_due = self.affords_first(round + 1, horizon, ahead=1, pending=pending)
+        return Stock() if is_due and self.training.units > 0 else Stock(0.0)
 
     def summary(self, rounds: int, per_round: int = 1) -> str:
         """Return a sentence on the share that queries took, and on that of a query in every round.

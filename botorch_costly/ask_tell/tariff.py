@@ -201,7 +201,7 @@ class Tariff:
         per_step = self.share / (1 - self.share) * self.training.unit / price
         return Stock(allowance / price, per_step if math.isfinite(per_step) else 0.0)
 
-    def affords_first(self, step: int, steps: int | None, ahead: int = 0) -> bool:
+    def affords_first(self, step: int, steps: int | None, ahead: int = 0, pending: int = 0) -> bool:
         """Return whether the first reading is due, whose price is unknown.
 
         That of one step of training is assumed, and a debt is paid back before the next reading.
@@ -210,9 +210,10 @@ class Tariff:
             step: Steps so far.
             steps: Steps of the run; None if unknown. After a twentieth of them a first reading is due.
             ahead: Further steps before the reading.
+            pending: Earlier readings that are not measured yet.
         """
-        is_late = steps is not None and step >= _FIRST * steps
-        return is_late or self.allowance(ahead) >= self.training.unit
+        is_late = not pending and steps is not None and step >= _FIRST * steps
+        return is_late or self.allowance(ahead) >= (1 + pending) * self.training.unit
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state in plain values; a span that was begun is no part of it."""

@@ -62,8 +62,10 @@ class PopulationStrategy(PlannedStrategy):
     def suggest(self, seen: Seen) -> Proposal:
         """Return origins, configurations and queries of all members for the next round."""
         proposal = self._next(seen) if len(seen) else self._first()
-        count = sum(proposal.details["queries"])
-        if not count or seen.stock.affords(1, count, left=seen.left, aside=self._members):
+        count, stock = sum(proposal.details["queries"]), seen.stock
+        further = sum(sum(decision.queries) - 1 for decision in seen.pending)
+        stock = stock._replace(now=stock.now - further)
+        if not count or stock.affords(1, count, left=seen.left, aside=self._members):
             return proposal
         details = {**proposal.details, "queries": (False,) * self._members}
         reason = f"{proposal.reason}; {NOT_YET}"

@@ -8,7 +8,7 @@ import botorch_costly as bc
 from botorch_costly.ask_tell.tariff import NOT_YET
 from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.query import ConfidenceQuery, MixedQuery, PricedQuery
-from tests.tuners.within_a_share.playing import KINDS, SPACE, START, begun, make
+from tests.tuners.within_a_share.playing import KINDS, SPACE, START, begun, count_of, make
 from tests.validation.clock import Clock
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
@@ -167,3 +167,24 @@ def test_a_summary_says_what_queries_took_and_what_was_saved(kind):
     assert f"queries took {spent:.3g} s" in said
     assert f"{every - spent:.3g} s less than queries in every round ({every:.3g} s)" in said
     assert "clock" not in begun(kind, 100, None, 1.0).rounds(10).tuner.summary()
+
+
+@pytest.mark.parametrize("kind", ["online", "population"])
+def test_queries_that_are_told_late_are_paid_for(kind):
+    run = begun(kind, 120, 0.1, 1.0, says=True)
+    waiting, paid = [], 0
+    for number in range(120):
+        waiting.append(run.tuner.ask())
+        run.train()
+        paid += count_of(waiting[-1])
+        if number % 40 == 39:
+            for decision in [decision for decision in waiting if decision.query]:
+                run.query(decision)
+            waiting = []
+    assert 2 <= paid <= 0.1 / 0.9 * 120
+
+
+def test_a_query_that_is_never_told_is_not_the_last_one():
+    run = begun("online", 200, 0.1, 1.0)
+    decisions = [(run.tuner.ask(), run.train())[0] for _ in range(200)]
+    assert 5 <= sum(decision.query for decision in decisions) <= 0.1 / 0.9 * 200
