@@ -21,6 +21,7 @@ _RECENT = 9  # latest spans of which a median is taken
 _JUMP = 100.0  # times the median: a span of a suspended machine, not of work
 _LEAST_JUMP = 60.0  # seconds that such a span lasts at least
 _DECIDING = 0.25  # part of the share that deciding may take
+_AHEAD = 2.0  # times the share that a planned run may have taken early
 _ROUNDING = 1e-9  # part of a reading
 _FIRST = 0.05  # share of the run by which the first reading is due
 
@@ -185,13 +186,13 @@ class Tariff:
         Args:
             steps_ahead: Further steps that count.
             pace: Power of the part of the training that is over, as a factor of the budget: with 1 the
-                further steps do not count, with 0 they do as if they were over.
+                further steps do not count, with 0 they do as if they were over. Above 0 at most twice the
+                share is taken at any moment, so that an end that is expected too late costs no more.
         """
-        done = self.training.total
-        budget, part = self.budget(steps_ahead), 1.0
-        if pace > 0 and done > 0 and math.isfinite(budget):
-            part = self.budget() / budget
-        return budget * part**pace - self._spent
+        budget, now = self.budget(steps_ahead), self.budget()
+        if pace > 0 and now > 0 and math.isfinite(budget):
+            budget = min(budget * (now / budget) ** pace, _AHEAD * now)
+        return budget - self._spent
 
     def stock(self) -> Stock:
         """Return how many units of validation are affordable, by the seconds measured so far."""

@@ -188,7 +188,7 @@ class Timing:
         forecast, reaches = history.belief.at(step, self._training.level), 0.0
         if target is not None and history.best.value > self._options.sign * target:
             reaches = forecast.below(self._options.sign * target)
-        improvement = forecast.improvement(history.best.value)
+        improvement = forecast.improvement(history.lowest)
         return Outlook(reaches, improvement, history.improved, blind.ratio, blind.credit)
 
     def reading(self, step: int, rules: Rules) -> PartialReading:

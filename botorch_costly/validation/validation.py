@@ -128,7 +128,7 @@ class Validation:
         """Set the last step of the run as it is estimated, unless the option ``steps`` names it.
 
         The step is read, and its price is put aside. A run that ends later, or whose length changes, is
-        read at the end that was set last. A run that ends long before it has taken more than its share.
+        read at the end that was set last. A run that ends long before it may have taken twice its share.
 
         Args:
             steps: The last step; None if it is unknown.

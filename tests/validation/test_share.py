@@ -32,6 +32,13 @@ def test_early_readings_run_ahead_of_the_share_by_the_pace(tariff, pace, seconds
     assert tariff.allowance(30, pace) == pytest.approx(seconds - 2.0)
 
 
+def test_at_no_moment_more_than_twice_the_share_is_taken(tariff):
+    """However far off the end is said to be."""
+    assert tariff.allowance(990, 0.5) == pytest.approx(2 * 2.5)
+    run = Run(falling, price=2.0, overhead=0.05, steps=10**6).play(2001)
+    assert run.validation.counts["share"] <= 2 * 0.05
+
+
 def test_a_planned_run_reads_more_of_its_beginning_and_keeps_to_the_share():
     planned = Run(falling, price=2.0, overhead=0.05, steps=2000).play(2001)
     endless = Run(falling, price=2.0, overhead=0.05).play(2001)
