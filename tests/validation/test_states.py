@@ -12,7 +12,7 @@ from botorch_costly import errors
 from tests.tuners.online.states import leaves, same
 from tests.validation.clock import Run, falling
 
-OPTIONS = {"overhead": 0.1, "steps": 999, "target": 0.3, "read_at": [77]}
+OPTIONS = {"overhead": 0.1, "steps": 499, "target": 0.33, "read_at": [77]}
 
 
 def _through_a_file(state):
@@ -23,7 +23,7 @@ def _through_a_file(state):
 
 
 @pytest.mark.parametrize("examples", [None, 300])
-@pytest.mark.parametrize("stop", [0, 1, 50, 333])
+@pytest.mark.parametrize("stop", [0, 1, 50, 233])
 def test_a_resumed_run_decides_as_the_one_that_went_on(stop, examples):
     run = Run(falling, examples=examples, **OPTIONS).play(stop)
     second = Run(falling, examples=examples, **OPTIONS)
@@ -33,8 +33,8 @@ def test_a_resumed_run_decides_as_the_one_that_went_on(stop, examples):
     run.read.clear()
     for one in (run, second):  # the seconds between the last step and the save are in no state
         one.validation.start()
-    run.play(1000, begin=stop)
-    second.play(1000, begin=stop)
+    run.play(500, begin=stop)
+    second.play(500, begin=stop)
     assert second.read == run.read
     assert second.validation.best == run.validation.best
     assert second.validation.counts == pytest.approx(run.validation.counts)
@@ -82,10 +82,16 @@ def test_no_state_is_refused(state):
         bc.Validation().load_state_dict(state)
 
 
+@pytest.fixture(scope="module")
+def played():
+    """A run in progress, and a state of another one."""
+    other = Run(falling, examples=300, **OPTIONS).play(300)
+    return Run(falling, examples=300, **OPTIONS).play(150), other.validation.state_dict()
+
+
 @pytest.mark.parametrize("name", ["tariff", "training", "history", "timing", "step", "examples"])
-def test_a_damaged_state_is_refused_and_nothing_changes(name):
-    run = Run(falling, examples=300, **OPTIONS).play(150)
-    damaged = Run(falling, examples=300, **OPTIONS).play(300).validation.state_dict()
+def test_a_damaged_state_is_refused_and_nothing_changes(name, played):
+    run, damaged = played
     before = run.validation.state_dict()
     for value in ("missing", None, [1]):
         state = dict(damaged) | {name: value}
