@@ -1,6 +1,7 @@
 """The readings of a run, the best checkpoint among them, and the belief about the curve."""
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -183,3 +184,14 @@ class Readings:
         self.before = self.best
         self.examples, (self.count, self.failures) = state["examples"], state["counts"]
         self._belief = self._improves = None
+
+
+def summary_of(counts: Mapping[str, Any], best: Best | None) -> str:
+    """Return a sentence about ``Validation.counts`` and the best checkpoint."""
+    examples = "" if counts["examples"] is None else f" of {counts['examples']:,} examples"
+    saved = "" if counts["saved"] is None else f" ({counts['saved']:.0%} of all were saved)"
+    found = "none has succeeded" if best is None else f"best at step {best.step}: {best.value:.4g}"
+    return (
+        f"{counts['readings']} readings{examples}{saved} in {counts['seconds']:.3g} s, "
+        f"{100 * counts['share']:.3g} % of the clock; {found}"
+    )

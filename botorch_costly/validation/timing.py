@@ -76,6 +76,7 @@ class Timing:
         self._tariff, self._training, self._history = tariff, training, history
         self.expected: int | None = None  # last step, if the options name none
         self.next_check = -1  # step at which the belief is asked again
+        self._next_look = -1  # first step that may be read
         self.has_spiked = False  # since the latest reading
         self.has_asked = False  # the belief, at the latest step
         self.reason = "no step yet"
@@ -96,6 +97,21 @@ class Timing:
         """Last step of the run by the options, or as it is expected; None if it is unknown."""
         return self.expected if self._options.steps is None else self._options.steps
 
+    def may_pass(self, step: int, since: int) -> bool:
+        """Return whether a step cannot be read, without a look at the clock or the belief.
+
+        Args:
+            step: The step.
+            since: The step before it.
+        """
+        return since < step < self._next_look and not self._training.has_spiked
+
+    def _look_again(self, step: int) -> int:
+        """Return the first step after one that may be read."""
+        known = [self.next_check, *(at for at in self._options.read_at if at > step)]
+        end = self.steps
+        return min(known if end is None or end <= step else [*known, end])
+
     def is_due(self, step: int, since: int, *, last: bool) -> bool:
         """Return whether a step is read; ``reason`` says why.
 
@@ -110,6 +126,7 @@ class Timing:
             self.has_spiked |= self._training.take_spike()
             self.next_check = step + max(1, step // _CHECKS)
             reason = self._paying(step) if self._history.all else self._first(step)
+        self._next_look = self._look_again(step)
         if reason is None:
             return False
         self.reason, self.has_spiked = reason, False

@@ -10,7 +10,9 @@ from torch import Tensor
 
 from botorch_costly.plain import as_number
 
-_FLUSH = 16  # losses on a device that are read together, so that steps do not wait for it
+_FLUSH = (
+    16  # losses that are read together, so that steps do not wait for a device, and take less time
+)
 _MEMORY = 0.05  # share of the steps so far over which the level is averaged,
 _LEAST_MEMORY = 8  # in steps, at least
 _WINDOW = 128  # earlier losses that a spike is compared with
@@ -21,13 +23,16 @@ _LEAST_RISE = 0.05  # and the share of the median: losses without noise have no 
 
 
 class TrainingLoss:
-    """Losses of training steps. Tensors are kept on their device and read a few at a time."""
+    """Losses of training steps, read a few at a time; ``level`` is that after the latest ``read``."""
 
     def __init__(self) -> None:
         self.level = math.nan
         self._count = 0
         self._window: deque[float] = deque(maxlen=_WINDOW)
-        self._unread: list[Tensor] = []
+        self._unread: list[float | Tensor] = []
+        self._highest = (
+            math.inf
+        )  # of earlier losses; higher ones may be a spike, and are read at once
         self.has_spiked = False  # since ``take_spike``
 
     def add(self, loss: float | Tensor) -> None:
@@ -36,26 +41,26 @@ class TrainingLoss:
         Raises:
             InvalidArgumentError: If it is neither.
         """
-        if type(loss) is float and not self._unread:  # most calls; the checks below take longer
-            self._add(loss)
-        elif isinstance(loss, Tensor) and loss.numel() == 1 and loss.dtype.is_floating_point:
-            if loss.device.type == "cpu":
-                self._add(loss.item())
-                return
-            self._unread.append(loss.detach().reshape(()).clone())
-            if len(self._unread) >= _FLUSH:
-                self.read()
-        else:
+        if type(loss) is not float:  # most are; the checks take longer
+            loss = _checked(loss)
+        self._unread.append(loss)
+        is_low = isinstance(loss, Tensor) or -math.inf < loss < self._highest  # False for NaN
+        if len(self._unread) >= _FLUSH or not is_low:
             self.read()
-            self._add(as_number("train_loss", loss))
 
     def read(self) -> None:
-        """Read the losses that are still on their device."""
-        if self._unread:
-            losses = torch.stack([loss.double() for loss in self._unread]).tolist()
-            self._unread = []
-            for loss in losses:
-                self._add(loss)
+        """Read the losses since the last call, and those that are still on their device."""
+        if not self._unread:
+            return
+        unread, self._unread = self._unread, []
+        far = [loss.double() for loss in unread if isinstance(loss, Tensor)]
+        near = iter(torch.stack(far).tolist() if far else [])
+        for loss in unread:
+            self._add(next(near) if isinstance(loss, Tensor) else loss)
+        self._highest = self._highest_earlier()
+
+    def _highest_earlier(self) -> float:
+        return max(list(self._window)[:-_RECENT], default=math.inf)
 
     def take_spike(self) -> bool:
         """Return whether the losses have spiked since the last call."""
@@ -66,7 +71,7 @@ class TrainingLoss:
         """Forget the losses so far, and begin at a level; NaN if it is unknown."""
         self.level, self._count = level, int(math.isfinite(level))
         self._window.clear()
-        self._unread, self.has_spiked = [], False
+        self._unread, self._highest, self.has_spiked = [], math.inf, False
 
     def _add(self, loss: float) -> None:
         if not math.isfinite(loss):
@@ -107,3 +112,13 @@ class TrainingLoss:
         """Continue from a state."""
         self.level, self._count, self.has_spiked = state["level"], state["count"], state["spiked"]
         self._window, self._unread = deque(state["window"], maxlen=_WINDOW), []
+        self._highest = self._highest_earlier()
+
+
+def _checked(loss: float | Tensor) -> float | Tensor:
+    """Return a loss as a number, or as a tensor without dimensions if it is on a device."""
+    is_float = isinstance(loss, Tensor) and loss.numel() == 1 and loss.dtype.is_floating_point
+    if isinstance(loss, Tensor) and is_float:
+        is_near = loss.device.type == "cpu"
+        return loss.item() if is_near else loss.detach().reshape(()).clone()
+    return as_number("train_loss", loss)

@@ -17,7 +17,7 @@ from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.validation.belief import Reading
 from botorch_costly.validation.options import Options, checked_steps
 from botorch_costly.validation.partial import PartialReading, Rules
-from botorch_costly.validation.readings import Best, Readings
+from botorch_costly.validation.readings import Best, Readings, summary_of
 from botorch_costly.validation.stopping import LEAST
 from botorch_costly.validation.timing import Timing
 from botorch_costly.validation.training_loss import TrainingLoss
@@ -34,9 +34,8 @@ class Validation:
 
     Args:
         overhead: Largest share of the clock that validation and deciding about it may take, in (0, 1];
-            with 1 all steps are read. Readings at ``read_at`` and at the last step are made in any
-            case, and count. With ``steps`` the share is that of the whole run, and early readings run
-            ahead of it.
+            with 1 all steps are read. Readings at ``read_at`` and at the last step are made in any case,
+            and count. With ``steps`` it is a share of the whole run: early readings run ahead of it.
         metric: Kind of the metric: ``"loss"`` is minimized, ``"accuracy"``, or another score, maximized.
         examples: Number of examples of the validation set, if ``tell`` gets a value for each example.
             None for metrics that are no means over examples, such as BLEU, which need the whole set.
@@ -110,6 +109,7 @@ class Validation:
         self._partial: PartialReading | None = None  # the reading in progress
         self._is_open = False  # whether a reading is due or in progress,
         self._is_average = False  # and is that of an average of weights
+        self._is_resting = False  # whether nothing has happened since a step that is not read
         self._step = -1
         self._examples_read = 0
 
@@ -137,6 +137,7 @@ class Validation:
             InvalidArgumentError: If it is no integer of at least 1.
         """
         self._timing.expected = None if steps is None else check_count("steps", steps, 1)
+        self._is_resting = False
 
     @property
     def steps(self) -> int | None:
@@ -158,9 +159,13 @@ class Validation:
         Raises:
             InvalidArgumentError: If ``step`` is no integer of at least 0, or the loss no number.
         """
-        step = check_count("step", step)
+        step = step if type(step) is int and step >= 0 else check_count("step", step)
         if train_loss is not None:
             self._training.add(train_loss)
+        if self._is_resting and not last and self._timing.may_pass(step, self._step):
+            self._tariff.count(step - self._step)
+            self._step = step
+            return False
         self._tariff.end(self._tariff.training, max(step - self._step, 1))
         self._is_open = self._is_average = False
         self._history.close()
@@ -169,7 +174,7 @@ class Validation:
             self._timing.next_check = -1
         since, self._step = self._step if step >= self._step else step - 1, step
         self._begin(is_due=self._timing.is_due(step, since, last=last))
-        has_asked = self._timing.has_asked
+        self._is_resting, has_asked = not self._is_open, self._timing.has_asked
         self._tariff.end(self._tariff.deciding if has_asked else self._tariff.watching)
         return self._is_open
 
@@ -182,6 +187,7 @@ class Validation:
         put aside from the first call on. If it is not due, the next value told is no reading of it.
         """
         check(self._step >= 0, "due_average", "a step before, by validation.due(step)", "none")
+        self._is_resting = False
         self._tariff.keep()
         self._history.close()
         self._begin(is_due=self._timing.is_average_due(self._step))
@@ -223,6 +229,8 @@ class Validation:
                 changed.
         """
         check(self._step >= 0, "tell", "a step before, by validation.due(step)", "none")
+        self._is_resting = False
+        self._training.read()
         has_examples = self._rules is not None
         losses = self.options.sign * checked(value, len(self.examples), has_examples=has_examples)
         if losses.ndim:
@@ -271,7 +279,8 @@ class Validation:
         """
         step = check_count("step", step)
         check(step <= self._step, "step", f"at most {self._step}, the latest step", step)
-        self._is_open, self._is_average, self._partial = False, False, None
+        self._is_open = self._is_average = self._is_resting = False
+        self._partial = None
         self._history.restore(step, self._step)
         latest = self._history.all[-1:]
         self._training.restart(latest[0].training if latest else math.nan)
@@ -316,16 +325,7 @@ class Validation:
 
     def summary(self) -> str:
         """Return a sentence about the readings, what they took, and the best checkpoint."""
-        counts, best = self.counts, self.best
-        examples = "" if counts["examples"] is None else f" of {counts['examples']:,} examples"
-        saved = "" if counts["saved"] is None else f" ({counts['saved']:.0%} of all were saved)"
-        found = (
-            "none has succeeded" if best is None else f"best at step {best.step}: {best.value:.4g}"
-        )
-        return (
-            f"{counts['readings']} readings{examples}{saved} in {counts['seconds']:.3g} s, "
-            f"{100 * counts['share']:.3g} % of the clock; {found}"
-        )
+        return summary_of(self.counts, self.best)
 
     @property
     def counts(self) -> dict[str, Any]:
@@ -396,4 +396,5 @@ class Validation:
             except Exception as error:
                 refuse_damage(type(self).__name__, error)
                 raise
-        self._is_open, self._is_average, self._partial = False, False, None
+        self._is_open = self._is_average = self._is_resting = False
+        self._partial = None

@@ -98,7 +98,7 @@ def test_two_ranks_read_the_same_steps_with_one_mean_and_one_verdict(two):
     for step, mean, *_ in first["seen"]:
         expected = loss_of(step, 0) if step == 301 else loss_of(step, 0) + 0.1 * 3 / 4
         assert mean == pytest.approx(expected)
-    assert first["readings"] == len(steps) <= 0.05 * STEPS + 3
+    assert first["readings"] == len(steps) <= 0.2 * STEPS
     assert second["readings"] == 0
 
 
