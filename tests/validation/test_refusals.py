@@ -120,4 +120,4 @@ def test_lists_are_read_in_double_precision():
     validation.due(0, last=True)
     values = [0.1, 0.2, 0.3]
     validation.tell([values[example] for example in validation.examples])
-    assert validation.history[-1][1] == pytest.approx(0.2, abs=1e-15)
+    assert validation.history[-1][1] == pytest.approx(0.2, abs=1e-12)
