@@ -21,6 +21,9 @@ _RECENT = 9  # latest spans of which a median is taken
 _JUMP = 100.0  # times the median: a span of a suspended machine, not of work
 _LEAST_JUMP = 60.0  # seconds that such a span lasts at least
 _DECIDING = 0.25  # part of the share that deciding may take
+_WATCHING = (
+    0.25  # part of the share that watching takes from readings: steps may be as short as calls
+)
 _AHEAD = 2.0  # times the share that a planned run may have taken early
 _ROUNDING = 1e-9  # part of a reading
 _FIRST = 0.05  # share of the run by which the first reading is due
@@ -180,12 +183,13 @@ class Tariff:
     def used(self) -> float:
         """Share of the clock that validation and deciding have taken; 0 before any work."""
         self._settle()
-        total = self.training.total + self._spent
-        return self._spent / total if total > 0 else 0.0
+        spent = self._spent + self.watching.total
+        total = self.training.total + spent
+        return spent / total if total > 0 else 0.0
 
     @property
     def _spent(self) -> float:
-        return self.validation.total + self.deciding.total + self.watching.total
+        return self.validation.total + self.deciding.total
 
     @property
     def affords_decision(self) -> bool:
@@ -214,7 +218,8 @@ class Tariff:
         budget, now = self.budget(steps_ahead), self.budget()
         if pace > 0 and now > 0 and math.isfinite(budget):
             budget = min(budget * (now / budget) ** pace, _AHEAD * now)
-        return budget - self._spent
+        watching = min(self.watching.total, _WATCHING * now)
+        return budget - self._spent - watching
 
     def stock(self) -> Stock:
         """Return how many units of validation are affordable, by the seconds measured so far."""

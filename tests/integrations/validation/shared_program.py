@@ -32,7 +32,7 @@ class Clock:
 
 
 def shared_of(rank, **options):
-    validation = bc.Validation(1 / 1.95, clock=Clock(rank), read_at=[301], **options)
+    validation = bc.Validation(0.05, clock=Clock(rank), read_at=[301], **options)
     return SharedValidation(validation, timeout=20)
 
 
