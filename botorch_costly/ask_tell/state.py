@@ -18,10 +18,8 @@ from botorch_costly.space import SearchSpace
 from botorch_costly.states import Stateful, copied, outside_inference
 
 STATE_VERSION = 5
-_ONCE = {
-    "dtype": "torch.float64",
-    "overhead": "None",
-}  # values of options that older states do not name
+# Values of options that older states do not name.
+_ONCE = {"dtype": "torch.float64", "overhead": "None"}
 # Entries that describe a state to readers. Older states lack them, so they are not compared.
 DESCRIPTION = ("tells", "records", "definition")
 _DAMAGES = (AttributeError, LookupError, TypeError, ValueError, RuntimeError, StopIteration)

@@ -98,8 +98,8 @@ def one_thread(rows: int = 0) -> Iterator[None]:
     """Run a block with one thread of torch, and restore the setting, also after an error.
 
     The setting is lowered for the calling thread alone. Each new thread takes over the number that was
-    set last, in any thread. A short-lived second thread therefore sets the former number again,
-    and a training that starts meanwhile keeps all of its threads.
+    set last, in any thread. So a second thread sets the former number again, and ends at once: a
+    training that starts meanwhile keeps all of its threads.
 
     Args:
         rows: Number of rows of the largest matrix; ``LARGE`` or more leave the setting as it is.

@@ -21,9 +21,7 @@ _RECENT = 9  # latest spans of which a median is taken
 _JUMP = 100.0  # times the median: a span of a suspended machine, not of work
 _LEAST_JUMP = 60.0  # seconds that such a span lasts at least
 _DECIDING = 0.25  # part of the share that deciding may take
-_WATCHING = (
-    0.25  # part of the share that watching takes from readings: steps may be as short as calls
-)
+_WATCHING = 0.25  # part of the share that watching takes from readings at most
 _AHEAD = 2.0  # times the share that a planned run may have taken early
 _ROUNDING = 1e-9  # part of a reading
 _FIRST = 0.05  # share of the run by which the first reading is due
@@ -136,10 +134,8 @@ class Tariff:
         self.deciding, self.watching = Spans(), Spans()
         self._mark: float | None = None
         self._kept = 0.0  # seconds of training that the next span of training includes
-        self._passed, self._latest = (
-            0,
-            0.0,
-        )  # units of training in the span that was begun, up to a time
+        # Units of training that have ended in the span that was begun, and when the latest one did.
+        self._passed, self._latest = 0, 0.0
 
     def mark(self) -> None:
         """Begin a span of work."""
@@ -148,15 +144,13 @@ class Tariff:
 
     def end(self, spans: Spans, units: int = 1) -> None:
         """End the span that was begun, and begin the next one."""
-        is_training, now = spans is self.training, self._clock()
+        now = self._clock()
+        is_training = spans is self.training
         if is_training:
-            units, self._passed = units + self._passed, 0
+            self._passed, self._latest = self._passed + units, now
         self._settle()
-        if self._mark is not None and units > 0:
-            seconds = now - self._mark
-            if is_training:
-                seconds, self._kept = seconds + self._kept, 0.0
-            spans.add(seconds, units)
+        if not is_training and self._mark is not None and units > 0:
+            spans.add(now - self._mark, units)
         self._mark = now
 
     def count(self, units: int) -> None:
@@ -223,11 +217,18 @@ class Tariff:
 
     def stock(self) -> Stock:
         """Return how many units of validation are affordable, by the seconds measured so far."""
-        price, allowance = self.validation.unit, self.allowance()
-        if math.isinf(allowance) or price <= 0:
-            return Stock(math.inf if allowance > 0 else 0.0)
+        price, now = self.validation.unit, self.readings_in(self.allowance(), 1)
+        if math.isinf(now) or price <= 0:
+            return Stock(now)
         per_step = self.share / (1 - self.share) * self.training.unit / price
-        return Stock(allowance / price, per_step if math.isfinite(per_step) else 0.0)
+        return Stock(now, per_step if math.isfinite(per_step) else 0.0)
+
+    def readings_in(self, allowance: float, units: int) -> float:
+        """Return how many readings of so many units some seconds of validation afford."""
+        price = self.validation.unit * units
+        if math.isinf(allowance) or price <= 0:
+            return math.inf if allowance > 0 else 0.0
+        return allowance / price
 
     def affords_first(self, step: int, steps: int | None, ahead: int = 0, pending: int = 0) -> bool:
         """Return whether the first reading is due, whose price is unknown.

@@ -41,9 +41,8 @@ class Readings:
         self.count = self.failures = 0
         self._has_failed = False  # the latest reading
         self._belief: CurveBelief | None = None
-        self._improves: tuple[float, float] | None = (
-            None  # a value, and the probability to go below it
-        )
+        # A value, and the probability that the rest of the run goes below it.
+        self._improves: tuple[float, float] | None = None
 
     @property
     def latest(self) -> int:

@@ -168,17 +168,17 @@ class Timing:
 
     def _credit(self, step: int, *, runs_ahead: bool = False) -> float:
         """Return the number of readings that the share affords at a step."""
-        price, allowance = self._price(), self._allowance(step, runs_ahead=runs_ahead)
-        if math.isinf(allowance) or price <= 0:
-            return math.inf if allowance > 0 else 0.0
-        return allowance / price
+        allowance = self._allowance(step, runs_ahead=runs_ahead)
+        return self._tariff.readings_in(allowance, self._units())
+
+    def _units(self) -> int:
+        """Return the examples that a reading is expected to take; 1 for readings of the whole set."""
+        first = 1 if self._rules is None else self._rules.first_plan()
+        return self._history.examples or first
 
     def _price(self) -> float:
         """Return the seconds that a reading is expected to take."""
-        examples = self._history.examples or (
-            1 if self._rules is None else self._rules.first_plan()
-        )
-        return self._tariff.validation.unit * examples
+        return self._tariff.validation.unit * self._units()
 
     def _allowance(self, step: int, *, runs_ahead: bool = False) -> float:
         """Return the seconds of validation that the share leaves at a step.

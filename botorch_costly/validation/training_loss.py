@@ -10,9 +10,7 @@ from torch import Tensor
 
 from botorch_costly.plain import as_number
 
-_FLUSH = (
-    16  # losses that are read together, so that steps do not wait for a device, and take less time
-)
+_FLUSH = 16  # losses that are read together, so that most steps do not wait for a device
 _MEMORY = 0.05  # share of the steps so far over which the level is averaged,
 _LEAST_MEMORY = 8  # in steps, at least
 _WINDOW = 128  # earlier losses that a spike is compared with
@@ -32,7 +30,7 @@ class TrainingLoss:
         self._unread: list[float | Tensor] = []
         self._highest = (
             math.inf
-        )  # of earlier losses; higher ones may be a spike, and are read at once
+        )  # of earlier losses; a higher one may be a spike: it is read at once
         self.has_spiked = False  # since ``take_spike``
 
     def add(self, loss: float | Tensor) -> None:

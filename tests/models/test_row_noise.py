@@ -239,16 +239,6 @@ def test_bad_slopes_are_named_and_change_nothing():
 # -- fits -----------------------------------------------------------------------------------------
 
 
-def differences(value, theta, step):
-    columns = []
-    for unit in torch.eye(len(theta), dtype=theta.dtype):
-        near, far = (
-            value(theta + k * step * unit) - value(theta - k * step * unit) for k in (1, 2)
-        )
-        columns.append((8 * near - far) / (12 * step))
-    return torch.stack(columns, -1)
-
-
 def words(theta):
     values = theta.exp()
     rate = -math.expm1(-values[-1]) if len(theta) == 5 else 0.02
@@ -265,7 +255,7 @@ def test_the_evidence_is_the_dense_formula_with_its_derivatives(learnt):
     value, gradient, information = average_information("matern52", problem, theta)
     expected = oracle.log_evidence("matern52", X, y, *words(theta), variances)
     assert value.item() == pytest.approx(expected, rel=1e-11)
-    slopes = differences(lambda at: log_evidence("matern52", problem, at)[0], theta, 1e-4)
+    slopes = oracle.differences(lambda at: log_evidence("matern52", problem, at)[0], theta, 1e-4)
     torch.testing.assert_close(gradient, slopes, rtol=1e-7, atol=1e-7)
 
     def noisy(at):
@@ -276,7 +266,7 @@ def test_the_evidence_is_the_dense_formula_with_its_derivatives(learnt):
             ]
         ).squeeze(0)
 
-    derivatives = differences(noisy, theta, 1e-3).movedim(-1, 0)
+    derivatives = oracle.differences(noisy, theta, 1e-3).movedim(-1, 0)
     torch.testing.assert_close(
         information, oracle.average_information(derivatives, noisy(theta), y), rtol=1e-8, atol=1e-8
     )

@@ -49,17 +49,6 @@ def words(theta, dim):
     return values[:dim], values[dim].item(), values[dim + 1].item(), rate
 
 
-def differences(value, theta, step=1e-5):
-    """Central differences of a batched function, exact to about step^4."""
-    columns = []
-    for unit in torch.eye(len(theta), dtype=theta.dtype):
-        near, far = (
-            value(theta + k * step * unit) - value(theta - k * step * unit) for k in (1, 2)
-        )
-        columns.append((8 * near - far) / (12 * step))
-    return torch.stack(columns, -1)
-
-
 # -- value and gradient ---------------------------------------------------------------------------
 
 
@@ -79,7 +68,7 @@ def test_its_gradient_is_its_finite_difference(family, learnt):
     for dim in (1, 4):
         _, _, rows, theta = rows_and_theta(25, dim, learnt)
         _, gradient = log_evidence(family, rows, theta)
-        expected = differences(lambda at: log_evidence(family, rows, at)[0], theta, 1e-4)  # noqa: B023
+        expected = oracle.differences(lambda at: log_evidence(family, rows, at)[0], theta, 1e-4)  # noqa: B023
         torch.testing.assert_close(gradient, expected, rtol=1e-7, atol=1e-7)
 
 
@@ -161,7 +150,7 @@ def test_average_information_is_its_definition(family, learnt):
             ]
         ).squeeze(0)
 
-    derivatives = differences(noisy, theta, 1e-3).movedim(-1, 0)
+    derivatives = oracle.differences(noisy, theta, 1e-3).movedim(-1, 0)
     expected = oracle.average_information(derivatives, noisy(theta), y)
     torch.testing.assert_close(information, expected, rtol=1e-8, atol=1e-8)
     same = log_evidence(family, rows, theta)
@@ -183,7 +172,7 @@ def test_average_information_is_in_expectation_the_curvature():
     def slopes(at):
         return log_evidence("matern52", rows, at)[1].mean(0)
 
-    curvature = -differences(slopes, theta, 1e-3)
+    curvature = -oracle.differences(slopes, theta, 1e-3)
     scale = curvature.diagonal().sqrt()
     torch.testing.assert_close(average / scale / scale[:, None], curvature / scale / scale[:, None],
                                rtol=0, atol=0.03)  # fmt: skip
