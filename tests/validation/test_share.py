@@ -99,6 +99,15 @@ def test_an_accuracy_that_is_declared_as_a_loss_warns(caplog):
     assert "declare them as accuracy" in caplog.text
 
 
+@pytest.mark.parametrize(("watching", "taken"), [(0.25, 0.25), (5.0, 0.625)])
+def test_watching_takes_from_readings_up_to_a_quarter_of_the_share(tariff, watching, taken):
+    before, used = tariff.allowance(), tariff.used
+    tariff._clock.seconds += watching
+    tariff.end(tariff.watching)
+    assert tariff.allowance() == pytest.approx(before - taken)
+    assert tariff.used == pytest.approx(used + watching / (10 + watching))
+
+
 def test_seconds_of_all_calls_count():
     """Each look at the clock takes a second of it, so that deciding is most of the run."""
 
