@@ -7,7 +7,6 @@ import torch
 
 from botorch_costly.models.fitting import priors_and_bounds
 from botorch_costly.numerics.hyperprior import draw, log_prior
-from tests.numerics.test_evidence import differences
 from tests.oracles import evidence as oracle
 
 
@@ -32,7 +31,7 @@ def test_it_is_the_sum_of_the_densities(dim, learnt):
 @pytest.mark.parametrize("learnt", [True, False])
 def test_its_gradient_is_its_finite_difference(learnt):
     prior, theta = priors_and_bounds(3)[0], theta_of(3, learnt)
-    expected = differences(lambda at: log_prior(prior, at, 3).value, theta, 1e-3)
+    expected = oracle.differences(lambda at: log_prior(prior, at, 3).value, theta, 1e-3)
     torch.testing.assert_close(log_prior(prior, theta, 3).gradient, expected, rtol=1e-8, atol=1e-8)
 
 
@@ -40,8 +39,12 @@ def test_its_curvature_is_that_of_the_density():
     """Exactly for all but the rate, for which it is where the rate is small."""
     prior, theta = priors_and_bounds(3)[0], theta_of(3, True)
     theta[-1] = -9.0
-    slopes = [-differences(lambda at, i=i: log_prior(prior, at, 3).gradient[..., i], theta, 1e-3)[i]
-              for i in range(6)]  # fmt: skip
+    slopes = [
+        -oracle.differences(lambda at, i=i: log_prior(prior, at, 3).gradient[..., i], theta, 1e-3)[
+            i
+        ]
+        for i in range(6)
+    ]
     torch.testing.assert_close(log_prior(prior, theta, 3).curvature, torch.stack(slopes),
                                rtol=1e-3, atol=1e-8)  # fmt: skip
 
