@@ -41,11 +41,11 @@ def settings_of(problem: LongProblem) -> dict[str, dict[str, Any]]:
     """Return the settings to be compared: five learning rates, and each other number low and high."""
     found = {}
     for multiple in RATES:
-        rate = problem.default["learning_rate"] * multiple
-        found[f"learning_rate x {multiple:g}"] = {**problem.default, "learning_rate": rate}
+        rate = problem.default[problem.rate_name] * multiple
+        found[f"{problem.rate_name} x {multiple:g}"] = {**problem.default, problem.rate_name: rate}
     cube = problem.space.encode(problem.default)
     for column, name in enumerate(problem.space.names):
-        if name != "learning_rate":
+        if name != problem.rate_name:
             for level in (0.1, 0.9):
                 point = cube.clone()
                 point[column] = level
@@ -93,8 +93,8 @@ def _early(run: LongRun, config: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _slower(run: LongRun, config: Mapping[str, Any], share: float) -> dict[str, Any]:
-    low, _ = run.problem.rates
-    return {**config, "learning_rate": max(config["learning_rate"] * share, low)}
+    (low, _), name = run.problem.rates, run.problem.rate_name
+    return {**config, name: max(config[name] * share, low)}
 
 
 def _ends(run: LongRun, config: Mapping[str, Any]) -> dict[str, float]:
@@ -140,7 +140,8 @@ def text(rows: Sequence[Row]) -> str:
         for end in ("constant", "late decay"):
             lines.append(f"{problem}, {end} (seeds: {len(_seeds(mine))})")
             for share in STATES:
-                lines += _lines([row for row in mine if row["share"] == share], end, share)
+                here = [row for row in mine if row["share"] == share]
+                lines += _lines(here, end, share, PROBLEMS[problem]().rate_name)
     return "\n".join(lines)
 
 
@@ -148,8 +149,8 @@ def _seeds(rows: Sequence[Row]) -> list[int]:
     return sorted({row["seed"] for row in rows})
 
 
-def _lines(rows: Sequence[Row], end: str, share: float) -> Iterator[str]:
-    for only, which in (("", "all settings"), ("learning_rate", "learning rates")):
+def _lines(rows: Sequence[Row], end: str, share: float, rate: str) -> Iterator[str]:
+    for only, which in (("", "all settings"), (rate, "learning rates")):
         found = [
             correlations(
                 [r for r in rows if r["seed"] == seed and r["setting"].startswith(only)], end

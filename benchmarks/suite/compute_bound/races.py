@@ -73,7 +73,7 @@ def race(problem: LongProblem, start: Config, seed: int) -> Result:
     for multiples in (_MULTIPLES, _AROUND):
         trials = Trials(problem, run, rounds)
         candidates = [with_rate(problem, config, multiple) for multiple in multiples]
-        rates = {candidate["learning_rate"]: candidate for candidate in candidates}
+        rates = {candidate[problem.rate_name]: candidate for candidate in candidates}
         config = dict(trials.settle([trials.play(c) for c in rates.values()]).config)
     left = run.account.limit - run.account.rounds
     finish(run, config, run.round + left, cosine, origin=run.round)
@@ -116,11 +116,12 @@ class _Line:
 
     def loss(self, exponent: float) -> float:
         """Return the loss of a trial; infinite outside the space, and where no trial is left."""
-        rate = self._start["learning_rate"] * 10**exponent
-        low, high = self._trials.problem.rates
+        problem = self._trials.problem
+        rate = self._start[problem.rate_name] * 10**exponent
+        low, high = problem.rates
         if not low <= rate <= high or len(self._found) >= self._allowed:
             return math.inf
-        self._found[exponent] = self._trials.play({**self._start, "learning_rate": rate})
+        self._found[exponent] = self._trials.play({**self._start, problem.rate_name: rate})
         return self._found[exponent].loss
 
     def follow(self, step: int) -> None:

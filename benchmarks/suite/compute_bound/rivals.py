@@ -21,11 +21,9 @@ from benchmarks.suite.compute_bound.schedules import Schedule, constant, cosine,
 from benchmarks.suite.compute_bound.training import LongProblem
 from benchmarks.suite.compute_bound.works import Classes
 from benchmarks.suite.population import PopulationTraining, SuccessiveHalving
-from botorch_costly import GainReward, GuardedReward, Real, Scheduled, SearchSpace, Session
+from botorch_costly import GainReward, GuardedReward, Scheduled, SearchSpace, Session
 from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.plain import as_number
-
-RATE = "learning_rate"
 
 
 def by_twins(problem: LongProblem, start: Config, seed: int) -> Result:
@@ -41,17 +39,16 @@ def by_twins_scheduled(problem: LongProblem, start: Config, seed: int) -> Result
 def _with_rate(problem: LongProblem, base: str) -> SearchSpace:
     """Return the space of a problem with a scheduled learning rate."""
     parameters = dict(problem.space.parameters)
-    rate = parameters[RATE]
-    assert isinstance(rate, Real)
-    return SearchSpace({**parameters, RATE: Scheduled(rate.low, rate.high, base=base)})
+    low, high = problem.rates
+    return SearchSpace({**parameters, problem.rate_name: Scheduled(low, high, base=base)})
 
 
 def _by_twins(problem: LongProblem, space: SearchSpace, start: Config, seed: int) -> Result:
-    run = begin(problem, start, seed)
+    run, rate = begin(problem, start, seed), problem.rate_name
     session = Session(twins(space, problem.horizon, start, seed), run)
     for decision in session:
         peak = decision.peak or decision.config
-        factor = as_number(RATE, decision.config[RATE]) / as_number(RATE, peak[RATE])
+        factor = as_number(rate, decision.config[rate]) / as_number(rate, peak[rate])
         run.train_round(peak, rate_factor=factor)
         if decision.query:
             session.tell(decision, run.validate().loss)

@@ -20,8 +20,8 @@ def _at_rate(multiple: float) -> Callable[[LongProblem], dict[str, Any]]:
 def with_rate(problem: LongProblem, config: dict[str, Any], multiple: float) -> dict[str, Any]:
     """Return a configuration with so many times its learning rate, within the space."""
     low, high = problem.rates
-    rate = min(max(config["learning_rate"] * multiple, low), high)
-    return {**config, "learning_rate": rate}
+    rate = min(max(config[problem.rate_name] * multiple, low), high)
+    return {**config, problem.rate_name: rate}
 
 
 STARTS: dict[str, Callable[[LongProblem], dict[str, Any]]] = {

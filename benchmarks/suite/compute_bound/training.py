@@ -78,26 +78,45 @@ class LongProblem:
     default: Settings  # what a user would start from, who knows what is sensible
     strong: Settings  # the settings of a user who regularizes or augments far too much
     work: Work  # what is to be learnt
-    # One of ``optimizers.OPTIMIZERS``, ``"adamw"`` or ``"sgd"`` among them
+    # One of ``optimizers.OPTIMIZERS``, such as ``"adamw"`` or ``"sgd"``
     optimizer: str = "adamw"
     settings: Settings = field(default_factory=dict)  # what is not tuned and not as in ``SETTINGS``
     horizon: int = 200  # rounds of a run
     steps: int = 5  # minibatches of a round
     batch: int = 32  # rows of a minibatch
+    # The program's own learning rate, if what is tuned is its multiple, ``lr_mult``
+    own_rate: float | None = None
+    warmup: int = 0  # rounds in which the program's own rate rises to that
+    clip: float = math.inf  # largest norm of the gradient
 
     def __post_init__(self) -> None:
         for config in (self.default, {**self.default, **self.strong}):
             self.space.check(config)
         for name in ("horizon", "steps", "batch"):
             check_count(name, getattr(self, name), minimum=1)
+        tuned = self.rate_name in self.space.names
+        check(tuned, "space", f"a space with the rate {self.rate_name!r}", list(self.space.names))
         known = self.optimizer in OPTIMIZERS
         check(known, "optimizer", f"one of {list(OPTIMIZERS)}", self.optimizer)
 
     @property
+    def rate_name(self) -> str:
+        """The tuned learning rate, or multiple of the program's own, as the space calls it."""
+        return "learning_rate" if self.own_rate is None else "lr_mult"
+
+    @property
     def rates(self) -> tuple[float, float]:
-        """The least and the largest learning rate of the space."""
-        bounds: Any = dict(self.space.parameters)["learning_rate"]
+        """The least and the largest value of ``rate_name`` in the space."""
+        bounds: Any = dict(self.space.parameters)[self.rate_name]
         return bounds.low, bounds.high
+
+    def settings_of(self, config: Settings, round: int) -> Settings:
+        """Return all that a round needs to know, the learning rate itself among it."""
+        settings = {**SETTINGS, **self.settings, **config}
+        if self.own_rate is not None:
+            warmth = min(1.0, (round + 1) / max(1, self.warmup))
+            settings["learning_rate"] = self.own_rate * warmth * config[self.rate_name]
+        return settings
 
     def setup(self, seed: int) -> "LongRun":
         """Draw the rows and the weights, all from ``seed``."""
@@ -135,7 +154,7 @@ class LongRun(SeededRun[LongProblem]):
         """
         problem, work = self.problem, self.problem.work
         problem.space.check(config)
-        settings = {**SETTINGS, **problem.settings, **config}
+        settings = problem.settings_of(config, self._round)
         set_dropout(self._network, settings["dropout"])
         self._recipe.apply(self._optimizer, settings, rate_factor)
         self._network.train()
@@ -145,6 +164,8 @@ class LongRun(SeededRun[LongProblem]):
             inputs, targets = work.altered(batch, settings, self._generator)
             self._optimizer.zero_grad()
             work.losses(self._network(inputs), targets).mean().backward()
+            if problem.clip < math.inf:
+                nn.utils.clip_grad_norm_(self._network.parameters(), problem.clip)
             self._optimizer.step()
         self._round += 1
 

@@ -1,10 +1,8 @@
-"""What the networks of these problems learn: the next character, the class of a picture, the picture."""
+"""What networks of pictures learn: the class of a picture, the picture behind noise."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import torch
 from torch import Generator, Tensor, nn
@@ -16,70 +14,7 @@ from benchmarks.suite.compute_bound.networks import Autoencoder
 from benchmarks.suite.compute_bound.training import Batch, Settings, Work
 from benchmarks.suite.training import Alter
 
-CHARACTERS = "\n" + "".join(map(chr, range(32, 127)))  # all others are read as blanks
-_MODULES = 60
-
-
-@cache
-def sources() -> Tensor:
-    """Return the first 60 modules of Python's standard library, about 1.5 million characters."""
-    files = sorted(Path(os.__file__).parent.glob("*.py"))[:_MODULES]
-    return _encoded("".join(file.read_text("utf-8") for file in files))
-
-
-@cache
-def help_pages() -> Tensor:
-    """Return the pages that ``help()`` shows, about 0.7 million characters of English."""
-    from pydoc_data.topics import topics
-
-    return _encoded("\n".join(topics[name] for name in sorted(topics)))
-
-
-def _encoded(text: str) -> Tensor:
-    codes = {character: code for code, character in enumerate(CHARACTERS)}
-    blank = codes[" "]
-    return torch.tensor([codes.get(character, blank) for character in text])
-
-
-_WINDOWS = 400  # of validation and of test
-_LENGTH = 32
 _DOSES = Doses()
-
-
-@dataclass(frozen=True)
-class NextCharacter(Work):
-    """Predict each next character of a text, in windows of 32; loss in nats a character."""
-
-    text: Callable[[], Tensor]
-    make: Callable[[Generator, int, int], nn.Module]
-
-    def parts(self, generator: Generator) -> dict[str, Batch]:
-        """Cut windows from the text: stretches of a few thousand characters go to each part."""
-        stretches = self.text().unfold(0, 40 * _LENGTH + 1, 40 * _LENGTH)
-        order = torch.randperm(len(stretches), generator=generator)
-        held_out = 2 * _WINDOWS // 40 + 1
-        windows = [
-            stretches[rows].unfold(1, _LENGTH + 1, _LENGTH).reshape(-1, _LENGTH + 1)
-            for rows in (order[held_out:], order[:held_out])
-        ]
-        several = {
-            "train": windows[0],
-            "validation": windows[1][:_WINDOWS],
-            "test": windows[1][_WINDOWS : 2 * _WINDOWS],
-        }
-        return {name: Batch(rows[:, :-1], rows[:, 1:]) for name, rows in several.items()}
-
-    def network(self, generator: Generator) -> nn.Module:
-        return self.make(generator, len(CHARACTERS), _LENGTH)
-
-    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the mean cross-entropy of each window, in nats a character."""
-        loss = F.cross_entropy(outputs.flatten(0, 1), targets.flatten(), reduction="none")
-        return loss.view(targets.shape).mean(-1)
-
-    def hits(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the share of the characters of each window that are the likeliest."""
-        return (outputs.argmax(-1) == targets).float().mean(-1)
 
 
 @dataclass(frozen=True)
@@ -94,7 +29,7 @@ class Classes(Work):
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
         inputs, targets = self.pool()
-        rows = _drawn(len(inputs), self.held_out, generator)
+        rows = drawn(len(inputs), self.held_out, generator)
         return {name: Batch(inputs[row], targets[row]) for name, row in rows.items()}
 
     def network(self, generator: Generator) -> nn.Module:
@@ -136,7 +71,7 @@ class Denoising(Work):
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
         inputs, _ = self.pool()
-        rows = _drawn(len(inputs), self.held_out, generator)
+        rows = drawn(len(inputs), self.held_out, generator)
         return {name: Batch(inputs[row], inputs[row]) for name, row in rows.items()}
 
     def network(self, generator: Generator) -> nn.Module:
@@ -164,7 +99,7 @@ def _grain(shape: tuple[int, ...]) -> Tensor:
     return torch.randn(shape, generator=Generator().manual_seed(0))
 
 
-def _drawn(many: int, held_out: int, generator: Generator) -> dict[str, Tensor]:
+def drawn(many: int, held_out: int, generator: Generator) -> dict[str, Tensor]:
     """Return which of so many pictures are for validation, for the test and for training."""
     order = torch.randperm(many, generator=generator)
     parts = order.split([held_out, held_out, many - 2 * held_out])

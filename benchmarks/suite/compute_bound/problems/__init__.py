@@ -1,0 +1,26 @@
+"""Runs that end long before the loss has: some choose defaults, the others confirm them."""
+
+from collections.abc import Callable
+
+from benchmarks.suite.compute_bound.problems.language import (
+    fine_tuning_text,
+    recurrent_text,
+    transformer_text,
+)
+from benchmarks.suite.compute_bound.problems.pictures import (
+    cifar_one_pass,
+    denoising,
+    fine_tuning_pictures,
+    mnist_one_pass,
+)
+from benchmarks.suite.compute_bound.training import LongProblem
+
+CHOICE: tuple[Callable[[], LongProblem], ...] = (
+    transformer_text,
+    cifar_one_pass,
+    denoising,
+    recurrent_text,  # was to confirm, until its stall taught what to do about stalls
+    fine_tuning_text,  # was to confirm, until its bad starts taught that rates which are close go on
+)
+CONFIRMATION: tuple[Callable[[], LongProblem], ...] = (mnist_one_pass, fine_tuning_pictures)
+PROBLEMS = {make.__name__: make for make in (*CHOICE, *CONFIRMATION)}

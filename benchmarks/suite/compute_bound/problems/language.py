@@ -1,0 +1,85 @@
+"""Runs on text that end long before the loss has.
+
+Sensible defaults were read off a few whole runs on seeds 100 to 102.
+"""
+
+from functools import cache
+from typing import Any
+
+from torch import Generator, nn
+
+from benchmarks.suite.compute_bound.networks import Recurrent, Transformer
+from benchmarks.suite.compute_bound.problems.experience import weights_after
+from benchmarks.suite.compute_bound.training import LongProblem, LongRun
+from benchmarks.suite.compute_bound.works import NextCharacter, help_pages, sources
+from benchmarks.suite.protocol import tuned
+from botorch_costly import Real
+
+
+def transformer_text() -> LongProblem:
+    """A transformer reads the sources of Python's library: 120,000 windows are 1.6 passes."""
+    return LongProblem(
+        name="transformer_text",
+        **tuned(
+            learning_rate=(Real(1e-5, 1e-1, log=True), 1e-3),
+            weight_decay=(Real(0.0, 0.5), 0.1),
+            dropout=(Real(0.0, 0.5), 0.0),
+            beta2=(Real(0.9, 0.999), 0.99),
+        ),
+        strong={"dropout": 0.5, "weight_decay": 0.5},
+        work=NextCharacter(sources, Transformer),
+        batch=24,
+    )
+
+
+def recurrent_text() -> LongProblem:
+    """A gated recurrent network reads Python's help pages."""
+    return LongProblem(
+        name="recurrent_text",
+        **tuned(
+            learning_rate=(Real(1e-5, 1e-1, log=True), 2e-3),
+            momentum=(Real(0.5, 0.98), 0.9),
+            beta2=(Real(0.9, 0.999), 0.99),
+            dropout=(Real(0.0, 0.7), 0.1),
+        ),
+        strong={"dropout": 0.6},
+        work=NextCharacter(help_pages, _recurrent),
+        steps=7,
+        batch=16,
+    )
+
+
+def fine_tuning_text() -> LongProblem:
+    """A transformer that knows Python's sources learns the English of its help pages."""
+    return LongProblem(
+        name="fine_tuning_text",
+        **tuned(
+            learning_rate=(Real(1e-5, 1e-1, log=True), 1e-3),
+            body_share=(Real(1e-3, 1.0, log=True), 1.0),
+            weight_decay=(Real(0.0, 0.5), 0.1),
+            dropout=(Real(0.0, 0.5), 0.1),
+        ),
+        strong={"dropout": 0.5, "weight_decay": 0.5},
+        work=NextCharacter(help_pages, _pretrained),
+        horizon=150,
+        steps=8,
+        batch=24,
+    )
+
+
+def _recurrent(generator: Generator, characters: int, length: int) -> nn.Module:
+    return Recurrent(generator, characters)
+
+
+def _pretrained(generator: Generator, characters: int, length: int) -> nn.Module:
+    network = Transformer(generator, characters, length)
+    network.load_state_dict(_knowledge())
+    return network
+
+
+@cache
+def _knowledge() -> dict[str, Any]:
+    """Return the weights after a run on the sources."""
+    problem = transformer_text()
+    config = {**problem.default, "learning_rate": 3e-3}
+    return weights_after(LongRun(problem, seed=90_000), config, problem.horizon)

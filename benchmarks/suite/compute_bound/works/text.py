@@ -1,0 +1,77 @@
+"""What networks of text learn: the next character."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from benchmarks.suite.compute_bound.training import Batch, Work
+
+CHARACTERS = "\n" + "".join(map(chr, range(32, 127)))  # all others are read as blanks
+_MODULES = 60
+
+
+@cache
+def sources() -> Tensor:
+    """Return the first 60 modules of Python's standard library, about 1.5 million characters."""
+    files = sorted(Path(os.__file__).parent.glob("*.py"))[:_MODULES]
+    return _encoded("".join(file.read_text("utf-8") for file in files))
+
+
+@cache
+def help_pages() -> Tensor:
+    """Return the pages that ``help()`` shows, about 0.7 million characters of English."""
+    from pydoc_data.topics import topics
+
+    return _encoded("\n".join(topics[name] for name in sorted(topics)))
+
+
+def _encoded(text: str) -> Tensor:
+    codes = {character: code for code, character in enumerate(CHARACTERS)}
+    blank = codes[" "]
+    return torch.tensor([codes.get(character, blank) for character in text])
+
+
+_WINDOWS = 400  # of validation and of test
+_LENGTH = 32
+
+
+@dataclass(frozen=True)
+class NextCharacter(Work):
+    """Predict each next character of a text, in windows of 32; loss in nats a character."""
+
+    text: Callable[[], Tensor]
+    make: Callable[[Generator, int, int], nn.Module]
+
+    def parts(self, generator: Generator) -> dict[str, Batch]:
+        """Cut windows from the text: stretches of a few thousand characters go to each part."""
+        stretches = self.text().unfold(0, 40 * _LENGTH + 1, 40 * _LENGTH)
+        order = torch.randperm(len(stretches), generator=generator)
+        held_out = 2 * _WINDOWS // 40 + 1
+        windows = [
+            stretches[rows].unfold(1, _LENGTH + 1, _LENGTH).reshape(-1, _LENGTH + 1)
+            for rows in (order[held_out:], order[:held_out])
+        ]
+        several = {
+            "train": windows[0],
+            "validation": windows[1][:_WINDOWS],
+            "test": windows[1][_WINDOWS : 2 * _WINDOWS],
+        }
+        return {name: Batch(rows[:, :-1], rows[:, 1:]) for name, rows in several.items()}
+
+    def network(self, generator: Generator) -> nn.Module:
+        return self.make(generator, len(CHARACTERS), _LENGTH)
+
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the mean cross-entropy of each window, in nats a character."""
+        loss = F.cross_entropy(outputs.flatten(0, 1), targets.flatten(), reduction="none")
+        return loss.view(targets.shape).mean(-1)
+
+    def hits(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the share of the characters of each window that are the likeliest."""
+        return (outputs.argmax(-1) == targets).float().mean(-1)
