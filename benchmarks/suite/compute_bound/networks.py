@@ -53,6 +53,26 @@ class Transformer(nn.Module):
         return self.head(self.norm(self.layers(hidden)))
 
 
+class GPT(Transformer):
+    """A ``Transformer`` whose head is its embedding, with the first weights of GPT-2.
+
+    References:
+        A. Radford et al. Language models are unsupervised multitask learners. 2019, section 2.3.
+    """
+
+    def __init__(
+        self, generator: Generator, characters: int, length: int, width: int = 64, layers: int = 3
+    ) -> None:
+        super().__init__(generator, characters, length, width, layers)
+        self.head.weight = self.embedding.weight
+        for name, parameter in self.named_parameters():
+            if parameter.dim() > 1:
+                # What residual layers add up to shall not grow with their number.
+                adds = name.endswith(("out.weight", "perceptron.2.weight"))
+                std = 0.02 / math.sqrt(2 * layers) if adds else 0.02
+                nn.init.normal_(parameter, std=std, generator=generator)
+
+
 class Recurrent(nn.Module):
     """A gated recurrent network that predicts what ``Transformer`` does."""
 
@@ -93,3 +113,24 @@ def _initialize(network: nn.Module, generator: Generator) -> None:
             nn.init.normal_(parameter, std=1 / math.sqrt(parameter.shape[-1]), generator=generator)
         elif "norm" not in name:
             nn.init.zeros_(parameter)
+
+
+def draw_layers(network: nn.Module, generator: Generator) -> None:
+    """Draw the layers of a network as PyTorch does, but from ``generator``.
+
+    Linear, convolutional and recurrent layers are even within the inverse root of their inputs, those
+    that are recurrent of their units; embeddings are standard normal. Norms stay as they are.
+    """
+    for module in network.modules():
+        if isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, generator=generator)
+        elif isinstance(module, nn.RNNBase):
+            _draw_evenly(module, module.hidden_size, generator)
+        elif isinstance(module, nn.Linear | nn.Conv1d | nn.Conv2d):
+            _draw_evenly(module, module.weight[0].numel(), generator)
+
+
+def _draw_evenly(layer: nn.Module, inputs: int, generator: Generator) -> None:
+    bound = 1 / math.sqrt(inputs)
+    for parameter in layer.parameters():
+        nn.init.uniform_(parameter, -bound, bound, generator=generator)

@@ -44,10 +44,18 @@ class Recipe:
         body["lr"], head["lr"] = rate * share * factor, rate * factor
         for group in (body, head):
             group["weight_decay"] = settings["weight_decay"]
-            if self.steered and "betas" in group:
-                group["betas"] = (settings["momentum"], settings["beta2"])
-            elif self.steered:
-                group["momentum"] = settings["momentum"]
+            if self.steered:
+                _steer(group, settings)
+
+
+def _steer(group: dict[str, Any], settings: Mapping[str, Any]) -> None:
+    """Set the moments of a group: of gradients, and of their squares where there are any."""
+    if "betas" in group:
+        group["betas"] = (settings["momentum"], settings["beta2"])
+    else:
+        group["momentum"] = settings["momentum"]
+    if "alpha" in group:
+        group["alpha"] = settings["beta2"]
 
 
 def switch(optimizer: torch.optim.Optimizer, mode: str) -> None:
@@ -79,6 +87,9 @@ def _from(package: str, name: str) -> Callable[..., torch.optim.Optimizer]:
 _SCHEDULE_FREE = _from("schedulefree", "AdamWScheduleFree")
 OPTIMIZERS: dict[str, Recipe] = {
     "adamw": Recipe(lambda groups: torch.optim.AdamW(groups, fused=True)),
+    # Its weight decay is a penalty on squares, which is in the gradient.
+    "adam": Recipe(lambda groups: torch.optim.Adam(groups, fused=True)),
+    "rmsprop": Recipe(lambda groups: torch.optim.RMSprop(groups)),
     "sgd": Recipe(lambda groups: torch.optim.SGD(groups, lr=0.0)),
     "schedule_free": Recipe(_SCHEDULE_FREE, steered=False),
     "schedule_free_own": Recipe(_SCHEDULE_FREE, rate=0.0025, steered=False),

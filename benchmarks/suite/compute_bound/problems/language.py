@@ -8,10 +8,16 @@ from typing import Any
 
 from torch import Generator, nn
 
-from benchmarks.suite.compute_bound.networks import Recurrent, Transformer
+from benchmarks.suite.compute_bound.networks import GPT, Recurrent, Transformer
 from benchmarks.suite.compute_bound.problems.experience import weights_after
 from benchmarks.suite.compute_bound.training import LongProblem, LongRun
-from benchmarks.suite.compute_bound.works import NextCharacter, help_pages, sources
+from benchmarks.suite.compute_bound.works import (
+    NextCharacter,
+    NextLetter,
+    further_sources,
+    help_pages,
+    sources,
+)
 from benchmarks.suite.protocol import tuned
 from botorch_costly import Real
 
@@ -64,6 +70,53 @@ def fine_tuning_text() -> LongProblem:
         horizon=150,
         steps=8,
         batch=24,
+    )
+
+
+def character_mlp() -> LongProblem:
+    """A perceptron learns the letters of 13,000 words, after A. Karpathy's example makemore.
+
+    Three letters before, vectors of 10 numbers, 200 hidden units, minibatches of 32, plain SGD with a
+    rate of 0.1.
+    """
+    return LongProblem(
+        name="character_mlp",
+        **tuned(
+            learning_rate=(Real(1e-3, 10.0, log=True), 0.1),
+            momentum=(Real(0.0, 0.98), 0.0),
+            weight_decay=(Real(0.0, 0.1), 0.0),
+            label_smoothing=(Real(0.0, 0.5), 0.0),
+            dropout=(Real(0.0, 0.8), 0.0),
+        ),
+        strong={"label_smoothing": 0.4, "dropout": 0.6},
+        work=NextLetter(),
+        optimizer="sgd",
+        steps=60,
+        batch=32,
+    )
+
+
+def small_gpt() -> LongProblem:
+    """A small GPT reads sources of Python's library; a multiple of its own rate is tuned.
+
+    After A. Karpathy's example nanoGPT on characters: a rate of 1e-3 after warm-up, dropout of 0.2,
+    weight decay of 0.1, gradients clipped at 1.
+    """
+    return LongProblem(
+        name="small_gpt",
+        **tuned(
+            lr_mult=(Real(0.01, 100.0, log=True), 1.0),
+            weight_decay=(Real(0.0, 1.0), 0.1),
+            dropout=(Real(0.0, 0.6), 0.2),
+            beta2=(Real(0.9, 0.999), 0.99),
+        ),
+        strong={"dropout": 0.6, "weight_decay": 1.0},
+        work=NextCharacter(further_sources, GPT, length=64),
+        steps=3,
+        batch=12,
+        own_rate=1e-3,
+        warmup=10,
+        clip=1.0,
     )
 
 

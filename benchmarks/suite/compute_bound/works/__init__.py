@@ -1,11 +1,33 @@
 """What the networks of these problems learn."""
 
+from benchmarks.suite.compute_bound.works.autoencoders import SuperResolution, Variational
+from benchmarks.suite.compute_bound.works.diffusion import Diffusion
+from benchmarks.suite.compute_bound.works.graphs import GraphNodes
+from benchmarks.suite.compute_bound.works.melodies import Melodies
 from benchmarks.suite.compute_bound.works.pictures import Classes, Denoising
+from benchmarks.suite.compute_bound.works.ratings import Ratings
 from benchmarks.suite.compute_bound.works.text import (
     CHARACTERS,
     NextCharacter,
+    further_sources,
     help_pages,
     sources,
 )
+from benchmarks.suite.compute_bound.works.words import NextLetter
 
-__all__ = ["CHARACTERS", "Classes", "Denoising", "NextCharacter", "help_pages", "sources"]
+__all__ = [
+    "CHARACTERS",
+    "Classes",
+    "Denoising",
+    "Diffusion",
+    "GraphNodes",
+    "Melodies",
+    "NextCharacter",
+    "NextLetter",
+    "Ratings",
+    "SuperResolution",
+    "Variational",
+    "further_sources",
+    "help_pages",
+    "sources",
+]

@@ -46,13 +46,16 @@ class Classes(Work):
     def altered(self, batch: Batch, settings: Settings, generator: Generator) -> Batch:
         """Augment the pictures, by the doses in the settings if not otherwise, and smooth the labels."""
         inputs = self.alter(batch.inputs, settings, generator)
-        smoothing = float(settings.get("label_smoothing", 0.0))
-        hot = F.one_hot(batch.targets, self.classes).to(inputs)
-        soft = (1 - smoothing) * hot + smoothing / self.classes
-        return Batch(_normalized(inputs), soft)
+        return Batch(_normalized(inputs), smoothed(batch.targets, self.classes, settings))
 
     def judged(self, batch: Batch) -> Batch:
         return Batch(_normalized(batch.inputs), batch.targets)
+
+
+def smoothed(targets: Tensor, classes: int, settings: Settings) -> Tensor:
+    """Return the distributions, ``n x classes``, that label smoothing makes of classes, ``n``."""
+    smoothing = float(settings.get("label_smoothing", 0.0))
+    return (1 - smoothing) * F.one_hot(targets, classes).float() + smoothing / classes
 
 
 def _normalized(pictures: Tensor) -> Tensor:
@@ -91,7 +94,12 @@ class Denoising(Work):
 
     def judged(self, batch: Batch) -> Batch:
         """Hide the pictures behind always the same noise."""
-        return Batch(batch.inputs + self.noise * _grain(tuple(batch.inputs.shape)), batch.targets)
+        return Batch(batch.inputs + self.noise * grain(batch.inputs), batch.targets)
+
+
+def grain(pictures: Tensor) -> Tensor:
+    """Return noise for pictures that are measured, always the same, of unit deviation."""
+    return _grain(tuple(pictures.shape))
 
 
 @cache
@@ -100,7 +108,7 @@ def _grain(shape: tuple[int, ...]) -> Tensor:
 
 
 def drawn(many: int, held_out: int, generator: Generator) -> dict[str, Tensor]:
-    """Return which of so many pictures are for validation, for the test and for training."""
+    """Draw which of so many pictures are for validation, for the test and for training."""
     order = torch.randperm(many, generator=generator)
     parts = order.split([held_out, held_out, many - 2 * held_out])
     return dict(zip(("validation", "test", "train"), parts, strict=True))

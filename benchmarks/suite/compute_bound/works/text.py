@@ -16,19 +16,35 @@ CHARACTERS = "\n" + "".join(map(chr, range(32, 127)))  # all others are read as 
 _MODULES = 60
 
 
+def read_sources(first: int, last: int | None) -> str:
+    """Return the modules of Python's standard library from ``first`` to before ``last``, by name."""
+    files = sorted(Path(os.__file__).parent.glob("*.py"))[first:last]
+    return "".join(file.read_text("utf-8") for file in files)
+
+
+def read_help_pages() -> str:
+    """Return the pages that ``help()`` shows, in order of their names."""
+    from pydoc_data.topics import topics
+
+    return "\n".join(topics[name] for name in sorted(topics))
+
+
 @cache
 def sources() -> Tensor:
     """Return the first 60 modules of Python's standard library, about 1.5 million characters."""
-    files = sorted(Path(os.__file__).parent.glob("*.py"))[:_MODULES]
-    return _encoded("".join(file.read_text("utf-8") for file in files))
+    return _encoded(read_sources(0, _MODULES))
+
+
+@cache
+def further_sources() -> Tensor:
+    """Return the next 60 modules of Python's standard library, about 1.7 million characters."""
+    return _encoded(read_sources(_MODULES, 2 * _MODULES))
 
 
 @cache
 def help_pages() -> Tensor:
     """Return the pages that ``help()`` shows, about 0.7 million characters of English."""
-    from pydoc_data.topics import topics
-
-    return _encoded("\n".join(topics[name] for name in sorted(topics)))
+    return _encoded(read_help_pages())
 
 
 def _encoded(text: str) -> Tensor:
@@ -38,23 +54,24 @@ def _encoded(text: str) -> Tensor:
 
 
 _WINDOWS = 400  # of validation and of test
-_LENGTH = 32
 
 
 @dataclass(frozen=True)
 class NextCharacter(Work):
-    """Predict each next character of a text, in windows of 32; loss in nats a character."""
+    """Predict each next character of a text, in windows of ``length``; loss in nats a character."""
 
     text: Callable[[], Tensor]
     make: Callable[[Generator, int, int], nn.Module]
+    length: int = 32  # characters of a window
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
         """Cut windows from the text: stretches of a few thousand characters go to each part."""
-        stretches = self.text().unfold(0, 40 * _LENGTH + 1, 40 * _LENGTH)
+        length = self.length
+        stretches = self.text().unfold(0, 40 * length + 1, 40 * length)
         order = torch.randperm(len(stretches), generator=generator)
         held_out = 2 * _WINDOWS // 40 + 1
         windows = [
-            stretches[rows].unfold(1, _LENGTH + 1, _LENGTH).reshape(-1, _LENGTH + 1)
+            stretches[rows].unfold(1, length + 1, length).reshape(-1, length + 1)
             for rows in (order[held_out:], order[:held_out])
         ]
         several = {
@@ -65,7 +82,7 @@ class NextCharacter(Work):
         return {name: Batch(rows[:, :-1], rows[:, 1:]) for name, rows in several.items()}
 
     def network(self, generator: Generator) -> nn.Module:
-        return self.make(generator, len(CHARACTERS), _LENGTH)
+        return self.make(generator, len(CHARACTERS), self.length)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the mean cross-entropy of each window, in nats a character."""

@@ -1,0 +1,91 @@
+"""What a perceptron learns of single words: the next letter, from the letters before it."""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn import functional as F  # noqa: N812
+
+from benchmarks.suite.compute_bound.networks import draw_layers
+from benchmarks.suite.compute_bound.training import Batch, Settings, Work
+from benchmarks.suite.compute_bound.works.pictures import smoothed
+from benchmarks.suite.compute_bound.works.text import read_help_pages, read_sources
+from benchmarks.suite.networks import Dropout
+
+_LETTERS = 27  # 0 begins and ends a word
+_BEFORE = 3  # letters that the next one is told from
+
+
+@cache
+def words() -> list[str]:
+    """Return the distinct words of Python's library and its help pages, in order of the alphabet."""
+    text = read_sources(0, None) + read_help_pages()
+    return sorted(set(re.findall(r"[a-z]{2,}", text.lower())))
+
+
+class LetterPerceptron(nn.Module):
+    """Vectors of a few letters, one hidden layer of hyperbolic tangents: ``n x before -> n x letters``.
+
+    References:
+        Y. Bengio, R. Ducharme, P. Vincent, C. Janvin. A neural probabilistic language model. JMLR 2003.
+    """
+
+    def __init__(self, generator: Generator, vector: int = 10, width: int = 200) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(_LETTERS, vector)
+        self.hidden = nn.Linear(_BEFORE * vector, width)
+        self.dropout, self.head = Dropout(generator), nn.Linear(width, _LETTERS)
+        draw_layers(self, generator)
+
+    def forward(self, letters: Tensor) -> Tensor:
+        """Return the logits of the next letter."""
+        hidden = self.hidden(self.embedding(letters).flatten(1)).tanh()
+        return self.head(self.dropout(hidden))
+
+
+@dataclass(frozen=True)
+class NextLetter(Work):
+    """Predict each next letter of words, and their ends; whole words are held out."""
+
+    held_out: float = 0.1  # share of the words of validation, and of test
+
+    def parts(self, generator: Generator) -> dict[str, Batch]:
+        inputs, targets, word = _contexts()
+        many = len(words())
+        place = torch.randperm(many, generator=generator)[word] / many
+        parts = {
+            "validation": place < self.held_out,
+            "test": (place >= self.held_out) & (place < 2 * self.held_out),
+            "train": place >= 2 * self.held_out,
+        }
+        return {name: Batch(inputs[rows], targets[rows]) for name, rows in parts.items()}
+
+    def network(self, generator: Generator) -> nn.Module:
+        return LetterPerceptron(generator)
+
+    def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return the cross-entropy of each letter, in nats; of soft targets where they are."""
+        return F.cross_entropy(outputs, targets, reduction="none")
+
+    def hits(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Return which letters are the likeliest."""
+        return (outputs.argmax(-1) == targets).float()
+
+    def altered(self, batch: Batch, settings: Settings, generator: Generator) -> Batch:
+        """Smooth the labels."""
+        return Batch(batch.inputs, smoothed(batch.targets, _LETTERS, settings))
+
+
+@cache
+def _contexts() -> tuple[Tensor, Tensor, Tensor]:
+    """Return the letters before each letter or end of a word, that letter, and which word it is of."""
+    inputs, targets, owners = [], [], []
+    for owner, word in enumerate(words()):
+        codes = [0] * _BEFORE + [ord(letter) - 96 for letter in word] + [0]
+        for end in range(_BEFORE, len(codes)):
+            inputs.append(codes[end - _BEFORE : end])
+            targets.append(codes[end])
+            owners.append(owner)
+    return torch.tensor(inputs), torch.tensor(targets), torch.tensor(owners)
