@@ -93,9 +93,8 @@ def same_state(a, b):
 
 
 def with_optimizer(name):
-    package = {"prodigy": "prodigyopt"}.get(name, "schedulefree")
-    if name not in ("adamw", "sgd"):
-        pytest.importorskip(package)
+    if name.startswith(("prodigy", "schedule_free")):
+        pytest.importorskip("prodigyopt" if name == "prodigy" else "schedulefree")
     return replace(TEXT, optimizer=name)
 
 
@@ -195,11 +194,11 @@ def test_starts_lie_in_the_space_and_are_what_they_are_called(name, start):
     problem = PROBLEMS[name]()
     config = STARTS[start](problem)
     problem.space.check(config)
-    multiple = config["learning_rate"] / problem.default["learning_rate"]
+    multiple = config[problem.rate_name] / problem.default[problem.rate_name]
     changed = {key for key, value in config.items() if value != problem.default[key]}
     if start in ("slow", "fast"):
         assert multiple == pytest.approx({"slow": 1 / 30, "fast": 10.0}[start])
-        assert changed == {"learning_rate"}
+        assert changed == {problem.rate_name}
     else:
         assert changed == (set(problem.strong) if start == "strong" else set())
 
@@ -387,6 +386,7 @@ class TestPopulations:
         TEXT.space.check(TEXT.space.decode(chosen))
 
 
-def test_denoising_alone_is_judged_by_squares():
-    assert {n for n in PROBLEMS if not PROBLEMS[n]().work.in_nats} == {"denoising"}
+def test_losses_that_are_no_cross_entropies_are_compared_by_their_logarithms():
+    others = {"denoising", "diffusion", "ratings", "super_resolution", "vae"}
+    assert {name for name in PROBLEMS if not PROBLEMS[name]().work.in_nats} == others
     assert not Denoising(pictures).in_nats

@@ -17,6 +17,7 @@ from benchmarks.suite.compute_bound.works import (
     further_sources,
     help_pages,
     sources,
+    words,
 )
 from benchmarks.suite.protocol import tuned
 from botorch_costly import Real
@@ -89,7 +90,7 @@ def character_mlp() -> LongProblem:
             dropout=(Real(0.0, 0.8), 0.0),
         ),
         strong={"label_smoothing": 0.4, "dropout": 0.6},
-        work=NextLetter(),
+        work=NextLetter(words),
         optimizer="sgd",
         steps=60,
         batch=32,

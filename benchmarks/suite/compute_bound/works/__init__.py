@@ -13,7 +13,7 @@ from benchmarks.suite.compute_bound.works.text import (
     help_pages,
     sources,
 )
-from benchmarks.suite.compute_bound.works.words import NextLetter
+from benchmarks.suite.compute_bound.works.words import NextLetter, words
 
 __all__ = [
     "CHARACTERS",
@@ -30,4 +30,5 @@ __all__ = [
     "further_sources",
     "help_pages",
     "sources",
+    "words",
 ]

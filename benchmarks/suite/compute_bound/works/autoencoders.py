@@ -117,8 +117,8 @@ class SubPixelNetwork(nn.Sequential):
         super().__init__(*layers, nn.Sequential(head, nn.PixelShuffle(2)))
         for convolution in (*convolutions, head):
             gain = 1.0 if convolution is head else 2**0.5
+            draw_layers(convolution, generator)
             nn.init.orthogonal_(convolution.weight, gain, generator=generator)
-            nn.init.zeros_(convolution.bias)
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,8 @@ class FactorNetwork(nn.Module):
 class Ratings(Work):
     """Predict ratings from 1 to 5 of a world of several factors; the loss is that of squares.
 
-    Some users rate much more than others, some items
-    are rated much more; ratings are rounded.
+    Users like some genres more than others, and items belong to one more than to others. Some users rate
+    much more than others, some items are rated much more; ratings are rounded.
     """
 
     users: int = 1500

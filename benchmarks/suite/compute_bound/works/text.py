@@ -53,9 +53,6 @@ def _encoded(text: str) -> Tensor:
     return torch.tensor([codes.get(character, blank) for character in text])
 
 
-_WINDOWS = 400  # of validation and of test
-
-
 @dataclass(frozen=True)
 class NextCharacter(Work):
     """Predict each next character of a text, in windows of ``length``; loss in nats a character."""
@@ -63,21 +60,22 @@ class NextCharacter(Work):
     text: Callable[[], Tensor]
     make: Callable[[Generator, int, int], nn.Module]
     length: int = 32  # characters of a window
+    held_out: int = 400  # windows of validation, and of test
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
         """Cut windows from the text: stretches of a few thousand characters go to each part."""
         length = self.length
         stretches = self.text().unfold(0, 40 * length + 1, 40 * length)
         order = torch.randperm(len(stretches), generator=generator)
-        held_out = 2 * _WINDOWS // 40 + 1
+        held_out = 2 * self.held_out // 40 + 1
         windows = [
             stretches[rows].unfold(1, length + 1, length).reshape(-1, length + 1)
             for rows in (order[held_out:], order[:held_out])
         ]
         several = {
             "train": windows[0],
-            "validation": windows[1][:_WINDOWS],
-            "test": windows[1][_WINDOWS : 2 * _WINDOWS],
+            "validation": windows[1][: self.held_out],
+            "test": windows[1][self.held_out : 2 * self.held_out],
         }
         return {name: Batch(rows[:, :-1], rows[:, 1:]) for name, rows in several.items()}
 

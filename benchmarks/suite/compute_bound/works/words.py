@@ -1,6 +1,7 @@
 """What a perceptron learns of single words: the next letter, from the letters before it."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -49,11 +50,12 @@ class LetterPerceptron(nn.Module):
 class NextLetter(Work):
     """Predict each next letter of words, and their ends; whole words are held out."""
 
+    words: Callable[[], list[str]]
     held_out: float = 0.1  # share of the words of validation, and of test
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
-        inputs, targets, word = _contexts()
-        many = len(words())
+        inputs, targets, word = _contexts(self.words)
+        many = len(self.words())
         place = torch.randperm(many, generator=generator)[word] / many
         parts = {
             "validation": place < self.held_out,
@@ -79,7 +81,7 @@ class NextLetter(Work):
 
 
 @cache
-def _contexts() -> tuple[Tensor, Tensor, Tensor]:
+def _contexts(words: Callable[[], list[str]]) -> tuple[Tensor, Tensor, Tensor]:
     """Return the letters before each letter or end of a word, that letter, and which word it is of."""
     inputs, targets, owners = [], [], []
     for owner, word in enumerate(words()):
