@@ -15,11 +15,13 @@ from benchmarks.suite.compute_bound.rivals import METHODS
 from benchmarks.suite.compute_bound.schedules import STARTS
 from benchmarks.suite.compute_bound.training import Batch
 from benchmarks.suite.compute_bound.works import (
+    VOCABULARY,
     GraphNodes,
     Melodies,
     NextCharacter,
     NextLetter,
     Ratings,
+    word_codes,
 )
 from benchmarks.suite.compute_bound.works.pictures import smoothed
 from benchmarks.suite.data import Part
@@ -73,10 +75,9 @@ def small_work(work):
 def small_network(make):
     kind = make if isinstance(make, type) else networks.Recurrent
 
-    def smaller(generator, characters, length):
-        if issubclass(kind, networks.Transformer):
-            return kind(generator, characters, length, width=8, layers=1)
-        return kind(generator, characters, width=8)
+    def smaller(generator, symbols, length):
+        lengths = () if kind is networks.Recurrent else (length,)
+        return kind(generator, symbols, *lengths, width=8)
 
     return smaller
 
@@ -311,6 +312,14 @@ def test_a_large_picture_shrinks_to_the_small_one():
     assert inputs.shape[1:] == (1, 16, 16)
     shrunk = targets.unfold(2, 2, 2).unfold(3, 2, 2).mean((-1, -2))
     assert torch.allclose(shrunk, inputs, atol=1e-6)
+
+
+def test_common_words_have_codes_and_all_others_share_one():
+    codes = word_codes()
+    counts = codes.bincount(minlength=VOCABULARY)
+    assert len(counts) == VOCABULARY
+    assert (counts[1:].diff() <= 0).all()  # the commonest first
+    assert 0.02 < counts[0] / len(codes) < 0.2
 
 
 class TestLetters:

@@ -9,6 +9,7 @@ from benchmarks.suite.compute_bound.problems.language import (
     recurrent_text,
     small_gpt,
     transformer_text,
+    word_language_model,
 )
 from benchmarks.suite.compute_bound.problems.pictures import (
     cifar_one_pass,
@@ -37,5 +38,6 @@ CONFIRMATION: tuple[Callable[[], LongProblem], ...] = (
     small_gpt,
     vae,
     super_resolution,
+    word_language_model,
 )
 PROBLEMS = {make.__name__: make for make in (*CHOICE, *CONFIRMATION)}

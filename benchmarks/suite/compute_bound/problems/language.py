@@ -12,11 +12,14 @@ from benchmarks.suite.compute_bound.networks import GPT, Recurrent, Transformer
 from benchmarks.suite.compute_bound.problems.experience import weights_after
 from benchmarks.suite.compute_bound.training import LongProblem, LongRun
 from benchmarks.suite.compute_bound.works import (
+    VOCABULARY,
     NextCharacter,
     NextLetter,
+    WordNetwork,
     further_sources,
     help_pages,
     sources,
+    word_codes,
     words,
 )
 from benchmarks.suite.protocol import tuned
@@ -92,8 +95,30 @@ def character_mlp() -> LongProblem:
         strong={"label_smoothing": 0.4, "dropout": 0.6},
         work=NextLetter(words),
         optimizer="sgd",
-        steps=60,
+        steps=40,
         batch=32,
+    )
+
+
+def word_language_model() -> LongProblem:
+    """A recurrent network reads words of Python's sources and help pages, after PyTorch's example.
+
+    There, too, plain SGD has a rate of 20, gradients are clipped at 0.25 and dropout is 0.2.
+    """
+    return LongProblem(
+        name="word_language_model",
+        **tuned(
+            learning_rate=(Real(0.01, 1000.0, log=True), 20.0),
+            momentum=(Real(0.0, 0.98), 0.0),
+            weight_decay=(Real(0.0, 1e-3), 0.0),
+            dropout=(Real(0.0, 0.8), 0.2),
+        ),
+        strong={"dropout": 0.7, "weight_decay": 1e-4},
+        work=NextCharacter(word_codes, WordNetwork, length=35, symbols=VOCABULARY),
+        optimizer="sgd",
+        steps=3,
+        batch=16,
+        clip=0.25,
     )
 
 
@@ -113,8 +138,8 @@ def small_gpt() -> LongProblem:
         ),
         strong={"dropout": 0.6, "weight_decay": 1.0},
         work=NextCharacter(further_sources, GPT, length=64),
-        steps=3,
-        batch=12,
+        steps=2,
+        batch=16,
         own_rate=1e-3,
         warmup=10,
         clip=1.0,

@@ -13,10 +13,17 @@ from benchmarks.suite.compute_bound.works.text import (
     help_pages,
     sources,
 )
-from benchmarks.suite.compute_bound.works.words import NextLetter, words
+from benchmarks.suite.compute_bound.works.words import (
+    VOCABULARY,
+    NextLetter,
+    WordNetwork,
+    word_codes,
+    words,
+)
 
 __all__ = [
     "CHARACTERS",
+    "VOCABULARY",
     "Classes",
     "Denoising",
     "Diffusion",
@@ -27,8 +34,10 @@ __all__ = [
     "Ratings",
     "SuperResolution",
     "Variational",
+    "WordNetwork",
     "further_sources",
     "help_pages",
     "sources",
+    "word_codes",
     "words",
 ]

@@ -55,12 +55,16 @@ def _encoded(text: str) -> Tensor:
 
 @dataclass(frozen=True)
 class NextCharacter(Work):
-    """Predict each next character of a text, in windows of ``length``; loss in nats a character."""
+    """Predict each next symbol of a text, in windows of ``length``; loss in nats a symbol.
+
+    Symbols are characters if not otherwise.
+    """
 
     text: Callable[[], Tensor]
     make: Callable[[Generator, int, int], nn.Module]
-    length: int = 32  # characters of a window
+    length: int = 32  # symbols of a window
     held_out: int = 400  # windows of validation, and of test
+    symbols: int = len(CHARACTERS)  # that a text is written in
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
         """Cut windows from the text: stretches of a few thousand characters go to each part."""
@@ -80,13 +84,13 @@ class NextCharacter(Work):
         return {name: Batch(rows[:, :-1], rows[:, 1:]) for name, rows in several.items()}
 
     def network(self, generator: Generator) -> nn.Module:
-        return self.make(generator, len(CHARACTERS), self.length)
+        return self.make(generator, self.symbols, self.length)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the mean cross-entropy of each window, in nats a character."""
+        """Return the mean cross-entropy of each window, in nats a symbol."""
         loss = F.cross_entropy(outputs.flatten(0, 1), targets.flatten(), reduction="none")
         return loss.view(targets.shape).mean(-1)
 
     def hits(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the share of the characters of each window that are the likeliest."""
+        """Return the share of the symbols of each window that are the likeliest."""
         return (outputs.argmax(-1) == targets).float().mean(-1)

@@ -1,6 +1,7 @@
-"""What a perceptron learns of single words: the next letter, from the letters before it."""
+"""What networks learn of words: the next letter of a word, the next word of a text."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +18,7 @@ from benchmarks.suite.networks import Dropout
 
 _LETTERS = 27  # 0 begins and ends a word
 _BEFORE = 3  # letters that the next one is told from
+VOCABULARY = 2000  # words of a text, 0 among them
 
 
 @cache
@@ -24,6 +26,41 @@ def words() -> list[str]:
     """Return the distinct words of Python's library and its help pages, in order of the alphabet."""
     text = read_sources(0, None) + read_help_pages()
     return sorted(set(re.findall(r"[a-z]{2,}", text.lower())))
+
+
+@cache
+def word_codes() -> Tensor:
+    """Return Python's library and help pages as words and signs; 0 stands for all but the commonest."""
+    text = re.findall(r"\w+|[^\w\s]", read_help_pages() + read_sources(0, 60))
+    common = [word for word, _ in Counter(text).most_common(VOCABULARY - 1)]
+    codes = {word: code for code, word in enumerate(common, 1)}
+    return torch.tensor([codes.get(word, 0) for word in text])
+
+
+class WordNetwork(nn.Module):
+    """Two layers of long short-term memory: ``n x length -> n x length x words``.
+
+    References:
+        W. Zaremba, I. Sutskever, O. Vinyals. Recurrent neural network regularization. 2014.
+    """
+
+    def __init__(self, generator: Generator, words: int, length: int, width: int = 96) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(words, width)
+        self.recurrences = nn.ModuleList(
+            [nn.LSTM(width, width, batch_first=True) for _ in range(2)]
+        )
+        self.dropout, self.head = Dropout(generator), nn.Linear(width, words)
+        draw_layers(self, generator)
+        for table in (self.embedding.weight, self.head.weight):
+            nn.init.uniform_(table, -0.1, 0.1, generator=generator)
+
+    def forward(self, text: Tensor) -> Tensor:
+        """Return the logits of what follows each word."""
+        hidden = self.dropout(self.embedding(text))
+        for recurrence in self.recurrences:
+            hidden = self.dropout(recurrence(hidden)[0])
+        return self.head(hidden)
 
 
 class LetterPerceptron(nn.Module):
