@@ -10,12 +10,14 @@ import pytest
 import torch
 
 from benchmarks.suite.compute_bound import networks
+from benchmarks.suite.compute_bound.foresight import settings_of
 from benchmarks.suite.compute_bound.problems import CHOICE, CONFIRMATION, PROBLEMS
 from benchmarks.suite.compute_bound.rivals import METHODS
 from benchmarks.suite.compute_bound.schedules import STARTS
 from benchmarks.suite.compute_bound.training import Batch
 from benchmarks.suite.compute_bound.works import (
     VOCABULARY,
+    Denoising,
     GraphNodes,
     Melodies,
     NextCharacter,
@@ -28,7 +30,7 @@ from benchmarks.suite.data import Part
 from benchmarks.suite.networks import picture_network
 from botorch_costly.errors import InvalidArgumentError
 
-MANY = 60  # pictures
+MANY = 40  # pictures
 
 
 @cache
@@ -60,12 +62,12 @@ def small_work(work):
         case GraphNodes():
             return replace(work, graphs=20, held_out=5, nodes=12)
         case Melodies():
-            return replace(work, signals=20, held_out=9, length=140)
+            return replace(work, signals=20, held_out=9, length=60)
         case Ratings():
             return replace(work, users=9, items=7, ratings=500, held_out=20)
     channels = 3 if "cifar" in repr(work) or "other_classes" in repr(work) else 1
-    side = 32 if channels == 3 else 28
-    small = replace(work, pool=partial(pictures, channels, side), held_out=9)
+    side = 28 if isinstance(work, Denoising) else 8
+    small = replace(work, pool=partial(pictures, channels, side), held_out=5)
     if hasattr(work, "classes"):
         make = partial(picture_network, channels=channels, side=side, width=2, blocks=1)
         small = replace(small, make=partial(make, classes=work.classes))
@@ -172,6 +174,16 @@ class TestPrograms:
         assert default * 10 <= high
 
 
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_settings_to_be_compared_lie_in_the_space(name):
+    problem = PROBLEMS[name]()
+    found = settings_of(problem)
+    for config in found.values():
+        problem.space.check(config)
+    assert sum(setting.startswith(f"{problem.rate_name} x ") for setting in found) == 5
+    assert len(found) == 5 + 2 * (len(problem.space.names) - 1)
+
+
 def test_half_of_the_programs_choose():
     chosen, confirming = ([make.__name__ for make in half] for half in (CHOICE, CONFIRMATION))
     assert not set(chosen) & set(confirming)
@@ -251,12 +263,12 @@ class TestGraphs:
 
 def test_a_mask_silences_a_stretch_of_a_signal():
     work = small("tones").work
-    batch = Batch(torch.ones(50, 1, 140), torch.zeros(50))
+    batch = Batch(torch.ones(50, 1, work.length), torch.zeros(50))
     generator = torch.Generator().manual_seed(0)
     heard, _ = work.altered(batch, {"noise": 0.0, "time_mask": 0.5}, generator)
     silent = (heard == 0).float().mean(-1)
     assert 0.15 < silent.mean() < 0.35
-    assert silent.max() <= 0.5 + 1 / 140
+    assert silent.max() <= 0.5 + 1 / work.length
     assert ((heard == 0).float().diff(dim=-1).abs().sum(-1) <= 2).all()  # one stretch
     noisy, _ = work.altered(batch, {"noise": 2.0, "time_mask": 0.0}, generator)
     assert (noisy - batch.inputs).std().item() == pytest.approx(2.0, rel=0.05)
@@ -277,7 +289,7 @@ class TestDiffusion:
     def test_noise_hides_a_picture_by_and_by(self):
         work = small("diffusion").work
         pixels = work.parts(torch.Generator().manual_seed(0))["train"]
-        assert pixels.inputs.shape[1:] == (1, 14, 14)
+        assert pixels.inputs.shape[1:] == (1, 4, 4)
         inputs, noise = work.judged(Batch(pixels.inputs[:40], pixels.targets[:40]))
         hidden, time = inputs[:, :1], inputs[:, 1, 0, 0]
         assert torch.equal(time, time.sort().values)
@@ -287,7 +299,7 @@ class TestDiffusion:
     def test_a_network_hears_the_time(self):
         work = small("diffusion").work
         network = work.network(torch.Generator().manual_seed(1))
-        inputs = torch.zeros(2, 2, 14, 14)
+        inputs = torch.zeros(2, 2, 4, 4)
         inputs[1, 1] = 0.5
         first, second = network(inputs)
         assert not torch.allclose(first, second)
@@ -309,7 +321,7 @@ def test_the_bound_of_a_variational_autoencoder():
 def test_a_large_picture_shrinks_to_the_small_one():
     parts = small("super_resolution").work.parts(torch.Generator().manual_seed(0))
     inputs, targets = parts["validation"]
-    assert inputs.shape[1:] == (1, 16, 16)
+    assert inputs.shape[1:] == (1, 4, 4)
     shrunk = targets.unfold(2, 2, 2).unfold(3, 2, 2).mean((-1, -2))
     assert torch.allclose(shrunk, inputs, atol=1e-6)
 

@@ -23,8 +23,8 @@ Settings = Mapping[str, Any]
 SETTINGS: Settings = {
     "learning_rate": 1e-3,
     "body_share": 1.0,  # learning rate of all but the head, as a share
-    "momentum": 0.9,  # beta1 of AdamW
-    "beta2": 0.99,
+    "momentum": 0.9,  # beta1 of Adam
+    "beta2": 0.99,  # alpha of RMSprop
     "weight_decay": 0.0,
     "dropout": 0.0,
 }

@@ -60,6 +60,6 @@ def super_resolution() -> LongProblem:
         work=SuperResolution(data.cifar10),
         optimizer="adam",
         settings={"beta2": 0.999},
-        steps=3,
-        batch=16,
+        steps=1,
+        batch=40,
     )

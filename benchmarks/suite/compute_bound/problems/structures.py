@@ -1,4 +1,7 @@
-"""Runs on graphs, signals and tables of users that end long before the loss has."""
+"""Runs on graphs, signals and ratings that end long before the loss has.
+
+Data are drawn, and made so hard that a network still learns at the end at a customary learning rate.
+"""
 
 from benchmarks.suite.compute_bound.training import LongProblem
 from benchmarks.suite.compute_bound.works import GraphNodes, Melodies, Ratings
@@ -7,24 +10,23 @@ from botorch_costly import Real
 
 
 def graph_nodes() -> LongProblem:
-    """A graph network tells nodes of 6,000 graphs apart, with the defaults of Kipf's program.
+    """A graph network tells nodes of 6,000 graphs apart, after an example of the Open Graph Benchmark.
 
-    After T. N. Kipf's example of graph convolutional networks: Adam with a rate of 0.01, dropout of a
-    half and a penalty of 5e-4.
+    There, too, three layers are trained by Adam with a rate of 0.01 and dropout of a half.
     """
     return LongProblem(
         name="graph_nodes",
         **tuned(
             learning_rate=(Real(1e-5, 1.0, log=True), 0.01),
-            weight_decay=(Real(1e-6, 1e-1, log=True), 5e-4),
+            weight_decay=(Real(0.0, 0.01), 0.0),
             dropout=(Real(0.0, 0.9), 0.5),
         ),
-        strong={"dropout": 0.85, "weight_decay": 0.03},
+        strong={"dropout": 0.85, "weight_decay": 0.01},
         work=GraphNodes(),
         optimizer="adam",
         settings={"beta2": 0.999},
-        steps=5,
-        batch=12,
+        steps=3,
+        batch=20,
     )
 
 
