@@ -11,6 +11,7 @@ from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.integrations.applying import Rates
 from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.extras import require
+from botorch_costly.integrations.lightning_data import TrainingData
 from botorch_costly.integrations.lightning_trainer import (
     Decides,
     MetricReaders,
@@ -39,13 +40,16 @@ class TunerCallback(Decides, Callback):
     diverged, it is restored to its last good state, with optimizer and gradient scaler. The trainer's
     checkpoints hold the whole state, and a resumed run continues identically.
 
+    With a ``TwinTuner`` the run goes back, and twins see the same batches. The metric itself is told, the
+    guard has no effect, and a fit that ends early hands over the state of the incumbent.
+
     An ``EarlyStopping`` or ``ModelCheckpoint`` with this metric reads it after each query: at the end of
     an epoch, where Lightning reads it by default, the metric may be missing or old.
 
     In a distributed run rank 0 decides, and the metric is the mean over the ranks.
 
     Args:
-        tuner: An ``OnlineTuner``.
+        tuner: An ``OnlineTuner`` or a ``TwinTuner``.
         monitor: Name under which ``validation_step`` logs the metric.
         length: Length of a round; one epoch if omitted.
         metric: ``"loss"`` or ``"accuracy"``, the kind of the metric.
@@ -105,6 +109,8 @@ class TunerCallback(Decides, Callback):
         self._steps, self._fits = 0, False
         self._is_within_batch = False
         self._readers = MetricReaders(monitor)
+        self._trainer: Any = None  # while it fits
+        self._data = TrainingData(self._begin_round) if self.driver.has_twins else None
         self._before: dict[str, Any] | None = None  # the tuner's state before a fast_dev_run
 
     @property
@@ -118,6 +124,8 @@ class TunerCallback(Decides, Callback):
         if self._fits:
             shared = self.driver.prepare()
             self._before = copy.deepcopy(shared.state_dict()) if trainer.fast_dev_run else None
+            if self._data is not None:
+                self._data.install(trainer)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Begin, or continue from the state that the trainer has loaded."""
@@ -128,10 +136,12 @@ class TunerCallback(Decides, Callback):
         self._readers.read_after_validation(trainer)
         # At the beginning of an epoch the restored generators have just drawn its order: they stay.
         within_epoch = trainer.fit_loop.restarting
-        trained = Trained(pl_module, optimizer, schedulers, parts)
+        data = () if self._data is None else self._data.of(trainer)
+        trained = Trained(pl_module, optimizer, schedulers, parts, data)
         left = {} if trainer.fast_dev_run else left_of(trainer)
         self.driver.start(trained, generators=within_epoch, **left)
         self._allow_divergence(trainer)
+        self._trainer = trainer
         self._steps, self._is_within_batch = trainer.global_step, False
         self._measure_due(trainer)
 
@@ -143,8 +153,12 @@ class TunerCallback(Decides, Callback):
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
         """Begin a round if none is running."""
-        self.driver.before_step(_one_optimizer(trainer.optimizers))
+        self._begin_round()
         self._is_within_batch = True
+
+    def _begin_round(self) -> None:
+        """Begin a round before its first batch is fetched, where the data can be gone back to."""
+        self.driver.before_step(_one_optimizer(self._trainer.optimizers))
 
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
@@ -159,7 +173,9 @@ class TunerCallback(Decides, Callback):
         """Count an epoch that the module cuts short within a batch, which then has no end."""
         if self._is_within_batch:
             self._is_within_batch = False
-            self.driver.after_step(steps=0, ends_epoch=True)
+            self.driver.after_step(steps=0, ends_epoch=True, trained=False)
+        if self._data is not None:
+            self._data.end_pass()
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
         """Forget the metric of the previous validation, which the trainer keeps."""
@@ -191,6 +207,8 @@ class TunerCallback(Decides, Callback):
         After a ``fast_dev_run`` the tuner returns to its state before.
         """
         self._readers.restore()
+        if self._data is not None:
+            self._data.remove()
         if self._before is not None:
             self.driver.prepare().load_state_dict(self._before)
             self._before = None
@@ -198,7 +216,9 @@ class TunerCallback(Decides, Callback):
             self.driver.flush()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Call ``teardown``, which Lightning does not do after an exception."""
+        """Hand over the incumbent of twins, and call ``teardown``, which Lightning does not do here."""
+        if self._before is None:
+            self.driver.rescue()
         self.teardown(trainer, pl_module, "fit")
 
     def state_dict(self) -> dict[str, Any]:
