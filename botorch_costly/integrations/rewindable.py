@@ -165,7 +165,9 @@ class Rewindable:
 
     @property
     def _is_at_a_start(self) -> bool:
-        return any(start["position"] == self._position for start in self._starts)
+        """Whether the next batch is the first one of an epoch."""
+        has_ended = self._iterator is None and self._position == self._frontier
+        return has_ended or any(start["position"] == self._position for start in self._starts)
 
     def _taken(self) -> Any:
         """Return the next batch; StopIteration at the end of an epoch."""

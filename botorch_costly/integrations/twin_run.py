@@ -246,7 +246,7 @@ def _kept_in(kept: Mapping[int, Any]) -> dict[int, _Kept]:
         whole = isinstance(pair, list | tuple) and len(pair) == 2
         check(whole, "state: kept", "states of parts and generators", pair, StateMismatchError)
         states, generators = pair
-        first = states[0] if states else None
+        first: Any = states[0] if states else None
         has_number = isinstance(first, Mapping) and set(first) == {"number"}
         label = first["number"] if has_number else int(number)
         rows[int(number)] = (label, list(states[1:] if has_number else states), generators)
