@@ -1,4 +1,4 @@
-"""The kind: a batch that a run is handed twice, or never, when it goes back, ends an epoch or is resumed."""
+"""The kind: a batch that comes twice, or never, in a run that goes back, ends an epoch or is resumed."""
 
 import copy
 import logging
