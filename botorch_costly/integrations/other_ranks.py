@@ -95,7 +95,7 @@ class ObeyingRank:
             self.held[argument] = copies_of(self._parts)
         elif command == "restore":
             check(argument in self.held, "state", "one that is held", argument, RestoreError)
-            restore(self._parts, self.held[argument], copies_of(self._parts))
+            restore(self._parts, self.held[argument], None)  # if it fails, rank 0 has all go back
         else:
             self.held = {number: self.held[number] for number in argument if number in self.held}
             drop_all_but(self._parts, self.held.values())

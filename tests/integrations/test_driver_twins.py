@@ -48,9 +48,7 @@ class Average:
 class Fit:
     """A network in training under a driver with twins."""
 
-    def __init__(
-        self, tuner=None, state=None, *, schedules=False, parts=(), steps=STEPS, **options
-    ):
+    def __init__(self, tuner=None, state=None, *, schedules=False, parts=(), ranks=None, **options):
         self.network = twins.network()
         self.optimizer = torch.optim.SGD(self.network.parameters(), lr=0.1, momentum=0.9)
         self.tuner = twins.tuner() if tuner is None else tuner
@@ -58,7 +56,9 @@ class Fit:
         if schedules:
             schedulers = (torch.optim.lr_scheduler.StepLR(self.optimizer, 10, 0.9),)
             options["rates"] = "multipliers"
-        self.driver = Driver(self.tuner, TrainerOptions(RoundLength(steps=steps), **options))
+        self.driver = Driver(self.tuner, TrainerOptions(RoundLength(steps=STEPS), **options))
+        if ranks is not None:
+            self.driver.connect().ranks = ranks
         rows = torch.arange(120).split(twins.BATCH)
         self.batches, self.journal = Rewindable(rows), Journal()
         if state is not None:
