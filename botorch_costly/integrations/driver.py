@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from botorch_costly.ask_tell.generators import global_generators, set_global_generators
 from botorch_costly.ask_tell.protocol import AskTell, check_asked
-from botorch_costly.errors import HorizonExceededError, check
+from botorch_costly.errors import HorizonExceededError, RankError, check
 from botorch_costly.integrations.applying import apply, check_rates
 from botorch_costly.integrations.distributed import SharedTuner
 from botorch_costly.integrations.driver_states import check_keys, check_whole, decision_of
@@ -263,6 +263,8 @@ class Driver:
     def hand_over(self, *, alone: bool = False) -> None:
         """Bring the parts into the state of the incumbent if twins have rounds left; once in a fit.
 
+        If that is not possible, a warning says so, and the parts stay as they are.
+
         Args:
             alone: Whether the other ranks do not take part, such as after an exception.
         """
@@ -271,22 +273,17 @@ class Driver:
             return
         if decision.round + 1 == self.tuner.horizon and not self._clock.is_running:
             return  # all rounds were played
-        run.finish(alone=alone)
+        self._over = True
+        try:
+            run.finish(alone=alone)
+        except Exception as error:
+            if not alone and isinstance(error, RankError):
+                raise
+            _logger.warning("The network is not in the state of the incumbent (%r).", error)
+            return
         self._clock, self._due = RoundClock(self.options.length), False
         self._final = self.tuner.best() if alone else self.connect().best()
         self._apply()
-        self._over = True
-
-    def rescue(self) -> None:
-        """Hand over the state of the incumbent after an exception, without the other ranks."""
-        try:
-            self.hand_over(alone=True)
-        except Exception as error:
-            _logger.warning(
-                "The network is not in the state of the incumbent (%s: %s).",
-                type(error).__name__,
-                error,
-            )
 
     def flush(self) -> None:
         """Log the last round, also after an interrupted fit."""

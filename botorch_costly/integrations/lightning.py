@@ -207,6 +207,7 @@ class TunerCallback(Decides, Callback):
         After a ``fast_dev_run`` the tuner returns to its state before.
         """
         self._readers.restore()
+        self._trainer = None
         if self._data is not None:
             self._data.remove()
         if self._before is not None:
@@ -218,7 +219,7 @@ class TunerCallback(Decides, Callback):
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Hand over the incumbent of twins, and call ``teardown``, which Lightning does not do here."""
         if self._before is None:
-            self.driver.rescue()
+            self.driver.hand_over(alone=True)
         self.teardown(trainer, pl_module, "fit")
 
     def state_dict(self) -> dict[str, Any]:

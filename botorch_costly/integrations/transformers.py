@@ -198,11 +198,11 @@ class TunerCallback(TrainerCallback):
     def finish(self) -> Mapping[str, Any]:
         """Bring the network into the state of the incumbent of twins; return the incumbent.
 
-        Call it after training was interrupted, of which the trainer tells its callbacks nothing.
-
-        Raises:
-            RestoreError: If the state of the incumbent is not held, or a part failed to load it.
+        Call it after training was interrupted, of which the trainer tells its callbacks nothing. If the
+        state of the incumbent is not held, or a part fails to load it, a warning says so.
         """
+        for batches in self._batches:
+            batches.before = None
         self.driver.hand_over(alone=True)
         return self.config
 

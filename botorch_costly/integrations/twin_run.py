@@ -155,15 +155,14 @@ class TwinRun:
         Raises:
             RestoreError: If the state of the incumbent is not held, or a part failed to load it.
         """
-        session = self._session
-        if alone:
-            if session is None:
-                return
-            if self._others is not None:
-                self._others.is_muted = True
-            session.restore_incumbent()
+        session, others = self._session, self._others
+        call = (lambda: None) if session is None else session.restore_incumbent
+        if not alone:
+            self._shared.lead(call)
         else:
-            self._shared.lead(lambda: session and session.restore_incumbent())
+            if others is not None:
+                others.is_muted = True
+            call()
         for batches in self._data:
             batches.drop_all_but([])
 

@@ -281,7 +281,7 @@ def test_a_fit_that_ends_early_hands_over_the_incumbent(step, alone):
     number = tuner.state_of_incumbent
     kept = None if number is None else copy.deepcopy(tuner.kept[number][0])
     present = fit.weights
-    fit.driver.rescue() if alone else fit.driver.finish()
+    fit.driver.hand_over(alone=True) if alone else fit.driver.finish()
     expected = present if kept is None else [w.tolist() for w in kept[0].values()]
     assert fit.weights == expected
     assert dict(fit.driver.config) == tuner.incumbent
@@ -313,7 +313,7 @@ def test_after_all_rounds_the_last_state_stands(whole, said):
 
 def test_a_fit_that_ends_before_its_first_round_changes_nothing():
     fit = Fit()
-    fit.driver.rescue()
+    fit.driver.hand_over(alone=True)
     assert not fit.tuner.is_settled
 
 
@@ -362,13 +362,25 @@ def test_a_part_that_cannot_go_back_is_named_and_nothing_has_changed():
     assert len(fit.tuner.decisions) == HORIZON
 
 
-def test_a_rescue_that_fails_is_said(said):
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("lost", [False, True], ids=["refused", "not held"])
+def test_a_state_of_the_incumbent_that_cannot_be_handed_over_is_said_once(alone, lost, said):
     average = Average()
     fit = before_going_back(Fit(parts=[average]), times=2).train(1)
-    average.fails_to_load = True
-    fit.driver.rescue()
+    weights, average.fails_to_load = fit.weights, True
+    if lost:
+        fit.tuner.kept.clear()
+    fit.driver.hand_over(alone=alone)
+    fit.driver.finish()
     (line,) = said()
     assert "not in the state of the incumbent (RestoreError" in line
+    assert fit.weights == weights
+
+
+def test_seconds_of_queries_are_told_to_a_tuner_with_a_share_of_the_clock():
+    fit = Fit(twins.tuner(overhead=0.9)).train()
+    assert fit.tuner.observations
+    assert all(one.seconds >= 0 for one in fit.tuner.observations)
 
 
 def test_a_part_without_a_state_is_refused():
