@@ -52,8 +52,9 @@ class Driver:
         options: Options of the tuner in the trainer.
 
     Raises:
-        InvalidArgumentError: If the tuner cannot be asked and told, or the range of a learning rate
-            contradicts ``options.rates``.
+        InvalidArgumentError: If the tuner cannot be asked and told, the range of a learning rate
+            contradicts ``options.rates``, or a ``TwinTuner`` has a session or a metric of another kind
+            than the options.
     """
 
     def __init__(self, tuner: AskTell[Any], options: TrainerOptions) -> None:

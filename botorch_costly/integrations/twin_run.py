@@ -42,8 +42,11 @@ def check_twins(tuner: TwinTuner, options: TrainerOptions) -> None:
     """Raise unless options of a trainer suit twins.
 
     Raises:
-        InvalidArgumentError: If the kind of the metric is another one than that of the tuner.
+        InvalidArgumentError: If the kind of the metric is another one than that of the tuner, or rounds
+            have a length in seconds.
     """
+    expected = "steps or epochs, because twins are compared after equal numbers of steps"
+    check(options.length.seconds is None, "length", expected, options.length)
     if options.metric != "loss" and not tuner.maximize:
         expected = "the kind that the tuner has: TwinTuner(.., metric='accuracy')"
         raise InvalidArgumentError("metric", expected, options.metric)
@@ -247,6 +250,7 @@ def _kept_in(kept: Mapping[int, Any]) -> dict[int, _Kept]:
         states, generators = pair
         first: Any = states[0] if states else None
         has_number = isinstance(first, Mapping) and set(first) == {"number"}
+        has_number = has_number and isinstance(first["number"], int)
         label = first["number"] if has_number else int(number)
         rows[int(number)] = (label, list(states[1:] if has_number else states), generators)
     return rows

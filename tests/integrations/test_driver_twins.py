@@ -383,6 +383,11 @@ def test_seconds_of_queries_are_told_to_a_tuner_with_a_share_of_the_clock():
     assert all(one.seconds >= 0 for one in fit.tuner.observations)
 
 
+def test_rounds_in_seconds_are_refused():
+    with pytest.raises(InvalidArgumentError, match="equal numbers of steps"):
+        Driver(twins.tuner(), TrainerOptions(RoundLength(seconds=1)))
+
+
 def test_a_part_without_a_state_is_refused():
     with pytest.raises(InvalidArgumentError, match="state_dict"):
         Fit(parts=[object()])

@@ -80,8 +80,7 @@ def fit(
     others = list(callbacks) if watch else [*callbacks, watch := Watch()]
     settings = {**QUIET, **DEVICE, "max_steps": steps, **options}
     trainer = Trainer(callbacks=[callback, *others], **settings)
-    resumed = {} if checkpoint is None else {"ckpt_path": checkpoint, "weights_only": True}
-    trainer.fit(module, *(loaders() if data is None else data), **resumed)
+    trainer.fit(module, *(loaders() if data is None else data), ckpt_path=checkpoint)
     return callback, watch.journal, module
 
 
