@@ -6,6 +6,7 @@ from typing import Any
 
 from torch.optim import Optimizer
 
+from botorch_costly.ask_tell.generators import global_generators, set_global_generators
 from botorch_costly.ask_tell.protocol import AskTell
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.integrations.applying import Rates
@@ -110,6 +111,7 @@ class TunerCallback(Decides, Callback):
         self._is_within_batch = False
         self._readers = MetricReaders(monitor)
         self._trainer: Any = None  # while it fits
+        self._generators: dict[str, Any] | None = None  # until the first batch is fetched
         self._data = TrainingData(self._begin_round) if self.driver.has_twins else None
         self._before: dict[str, Any] | None = None  # the tuner's state before a fast_dev_run
 
@@ -134,16 +136,20 @@ class TunerCallback(Decides, Callback):
         parts = self._parts + further_parts(trainer, pl_module)
         optimizer = _one_optimizer(trainer.optimizers)
         self._readers.read_after_validation(trainer)
-        # At the beginning of an epoch the restored generators have just drawn its order: they stay.
-        within_epoch = trainer.fit_loop.restarting
+        # At the beginning of an epoch the restored generators have just drawn its order: they stay. With
+        # twins the order is drawn when the first batch is fetched.
+        drawn = not trainer.fit_loop.restarting and self._data is None
         data = () if self._data is None else self._data.of(trainer)
         trained = Trained(pl_module, optimizer, schedulers, parts, data)
         left = {} if trainer.fast_dev_run else left_of(trainer)
-        self.driver.start(trained, generators=within_epoch, **left)
+        self.driver.start(trained, generators=not drawn, **left)
         self._allow_divergence(trainer)
         self._trainer = trainer
         self._steps, self._is_within_batch = trainer.global_step, False
         self._measure_due(trainer)
+        # A resumed trainer draws a seed of validation before it fetches a batch.
+        resumes = self._data is not None and self.driver.decision is not None
+        self._generators = global_generators() if resumes else None
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         """Validate if the previous epoch was cut short and a query was due at its end."""
@@ -158,6 +164,9 @@ class TunerCallback(Decides, Callback):
 
     def _begin_round(self) -> None:
         """Begin a round before its first batch is fetched, where the data can be gone back to."""
+        if self._generators is not None:
+            set_global_generators(self._generators)
+            self._generators = None
         self.driver.before_step(_one_optimizer(self._trainer.optimizers))
 
     def on_train_batch_end(
@@ -166,6 +175,8 @@ class TunerCallback(Decides, Callback):
         """Tell the trainer whether to validate after this batch."""
         self._is_within_batch = False
         steps, self._steps = max(trainer.global_step - self._steps, 0), trainer.global_step
+        if self._data is not None and trainer.is_last_batch:
+            self._data.end_pass()  # before others save a checkpoint
         due = self.driver.after_step(steps=steps, ends_epoch=trainer.is_last_batch)
         set_validation(trainer, batch_idx, is_due=due)
 

@@ -244,7 +244,7 @@ class Rewindable:
             "position": self._position,
             "frontier": self._frontier,
             "since": self._first,
-            "passed": self._passed,
+            "passed": 0 if self._passed == self._length() else self._passed,
             "is_open": self._iterator is not None,
             "number": self._number,
             "starts": list(self._starts),

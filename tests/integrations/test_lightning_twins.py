@@ -39,9 +39,9 @@ def said(caplog):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A fit that was never stopped, with checkpoints every 11 steps."""
+    """A fit that was never stopped, with checkpoints every 5 steps, also at the end of an epoch of 10."""
     folder, tuner = tmp_path_factory.mktemp("whole"), twins.tuner()
-    return fit(tuner, saving(folder, 11), enable_checkpointing=True), tuner, folder
+    return fit(tuner, saving(folder, 5), enable_checkpointing=True), tuner, folder
 
 
 def test_twins_start_from_one_state_on_the_same_batches(whole, said):
@@ -66,7 +66,7 @@ def test_a_scheduler_goes_back(said):
     assert said() == []
 
 
-@pytest.mark.parametrize("step", quick([11, 22, 44, 88], 22, 44))
+@pytest.mark.parametrize("step", quick([15, 20, 45, 50, 80], 15, 50))
 def test_a_resumed_fit_goes_on_identically(whole, step, said):
     (_, journal, module), tuner, folder = whole
     again = twins.tuner()
@@ -81,8 +81,21 @@ def test_a_checkpoint_is_resumed_without_the_callback(whole):
     """The kind: a checkpoint that needs what only the tuner has made."""
     settings = {**program.QUIET, **program.DEVICE, "max_steps": 30}
     trainer = program.Trainer(**settings)
-    trainer.fit(program.Module(), *loaders(), ckpt_path=whole[2] / "step=22.ckpt")
+    trainer.fit(program.Module(), *loaders(), ckpt_path=whole[2] / "step=25.ckpt")
     assert trainer.global_step == 30
+
+
+@pytest.mark.parametrize("every", [{"save_on_train_epoch_end": True}, {"monitor": "val_loss"}])
+def test_a_checkpoint_of_an_epoch_or_of_a_validation_goes_on_identically(every, tmp_path):
+    kept = program.ModelCheckpoint(tmp_path, filename="{step}", save_top_k=-1, **every)
+    tuner, again = twins.tuner(), twins.tuner()
+    limit = {"limit_train_batches": 0.7}  # batches of an epoch that are never read
+    _, journal, module = fit(tuner, kept, enable_checkpointing=True, steps=60, **limit)
+    path = sorted(tmp_path.glob("*.ckpt"), key=lambda file: file.stat().st_mtime_ns)[2]
+    _, resumed, other = fit(again, checkpoint=path, steps=60, **limit)
+    assert again.decisions == tuner.decisions
+    assert resumed.batches == journal.batches[-len(resumed.batches) :]
+    assert weights_of(other) == weights_of(module)
 
 
 def test_two_ranks_go_back_together(tmp_path):
@@ -257,7 +270,7 @@ def test_a_part_that_cannot_go_back_is_named(whole):
     with pytest.raises(RestoreError, match="Part"):
         fit(twins.tuner(), parts=[Part()])
     with pytest.raises(StateMismatchError, match="parts"):
-        fit(twins.tuner(), parts=[Part()], checkpoint=whole[2] / "step=22.ckpt")
+        fit(twins.tuner(), parts=[Part()], checkpoint=whole[2] / "step=25.ckpt")
 
 
 def test_an_optimizer_that_is_exchanged_is_refused():
