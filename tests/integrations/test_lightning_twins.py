@@ -1,7 +1,5 @@
 """A real trainer of Lightning goes back with its twins: states, batches, checkpoints, and its end."""
 
-import logging
-
 import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset
@@ -23,18 +21,6 @@ from tests.integrations import twins_program as program
 from tests.integrations.twins_program import Watch, fit, loaders, saving, weights_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Lightning's own, on small machines
-OURS = "botorch_costly"
-
-
-@pytest.fixture
-def said(caplog):
-    caplog.set_level(logging.WARNING, OURS)
-
-    def lines():
-        records = [one for one in caplog.records if one.name.startswith(OURS)]
-        return [one.getMessage() for one in records if not one.name.endswith("ledger")]
-
-    return lines
 
 
 @pytest.fixture(scope="module")
@@ -44,37 +30,37 @@ def whole(tmp_path_factory):
     return fit(tuner, saving(folder, 5), enable_checkpointing=True), tuner, folder
 
 
-def test_twins_start_from_one_state_on_the_same_batches(whole, said):
+def test_twins_start_from_one_state_on_the_same_batches(whole, warned):
     (callback, journal, _), tuner, _ = whole
     assert len(journal.batches) == HORIZON * STEPS
     assert len(tuner.decisions) == HORIZON
     assert journal.check(tuner.decisions) == callback.driver.restores >= 5
 
 
-def test_in_rounds_of_epochs_too(said):
+def test_in_rounds_of_epochs_too(warned):
     tuner = twins.tuner(20)
     length = RoundLength(epochs=1)
     _, journal, _ = fit(tuner, length=length, steps=-1, max_epochs=20)
     assert journal.check(tuner.decisions, 10) >= 3
-    assert said() == []
+    assert warned() == []
 
 
-def test_a_scheduler_goes_back(said):
+def test_a_scheduler_goes_back(warned):
     tuner = twins.tuner(space=twins.FACTOR)
     _, journal, _ = fit(tuner, module=program.Scheduled(), rates="multipliers")
     assert journal.check(tuner.decisions) >= 5
-    assert said() == []
+    assert warned() == []
 
 
 @pytest.mark.parametrize("step", quick([15, 20, 45, 50, 80], 15, 50))
-def test_a_resumed_fit_goes_on_identically(whole, step, said):
+def test_a_resumed_fit_goes_on_identically(whole, step, warned):
     (_, journal, module), tuner, folder = whole
     again = twins.tuner()
     _, resumed, other = fit(again, checkpoint=folder / f"step={step}.ckpt")
     assert again.decisions == tuner.decisions
     assert resumed.batches == journal.batches[step:]
     assert weights_of(other) == weights_of(module)
-    assert said() == []
+    assert warned() == []
 
 
 def test_a_checkpoint_is_resumed_without_the_callback(whole):
@@ -242,12 +228,12 @@ def test_of_data_without_a_length_only_the_first_two_batches_of_a_trial_are_othe
     assert set(others) <= {(True, 0), (True, 1)}  # fetched ahead
 
 
-def test_loaders_that_are_reloaded_are_told(said):
+def test_loaders_that_are_reloaded_are_told(warned):
     fit(twins.tuner(), steps=20, reload_dataloaders_every_n_epochs=1)
-    assert sum("loaded again every 1 epochs" in line for line in said()) == 1
+    assert sum("loaded again every 1 epochs" in line for line in warned()) == 1
 
 
-def test_trials_of_a_program_leave_the_tuner_as_it_was(said):
+def test_trials_of_a_program_leave_the_tuner_as_it_was(warned):
     tuner = twins.tuner()
     fit(tuner, fast_dev_run=True)
     assert tuner.decisions == ()
@@ -256,7 +242,7 @@ def test_trials_of_a_program_leave_the_tuner_as_it_was(said):
     _, journal, _ = fit(tuner, LearningRateFinder(num_training_steps=15), module=module)
     assert len(tuner.decisions) == HORIZON
     assert journal.check(tuner.decisions) >= 5
-    assert said() == []
+    assert warned() == []
 
 
 def test_a_part_that_cannot_go_back_is_named(whole):
@@ -305,8 +291,8 @@ def test_a_gradient_scaler_goes_back():
     assert max(scales) > 4.0
 
 
-def test_space_of_a_rate_beside_a_scheduler_of_ones_own_earns_the_warning_of_a_session(said):
+def test_space_of_a_rate_beside_a_scheduler_of_ones_own_earns_the_warning_of_a_session(warned):
     space = bc.SearchSpace({"lr": bc.Real(0.01, 100, log=True)})
     tuner = bc.TwinTuner(space, HORIZON, start={"lr": 1.0})
     fit(tuner, module=program.Scheduled(), rates="multipliers", steps=10)
-    assert sum("A scheduler is among the parts" in line for line in said()) == 1
+    assert sum("A scheduler is among the parts" in line for line in warned()) == 1

@@ -1,7 +1,5 @@
 """A real trainer of Transformers goes back with its twins: states, batches, checkpoints, and its end."""
 
-import logging
-
 import pytest
 import torch
 
@@ -21,18 +19,6 @@ from tests.integrations import transformers_twins_program as program
 from tests.integrations.transformers_twins_program import Watch, train, weights_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Transformers' own, on small machines
-OURS = "botorch_costly"
-
-
-@pytest.fixture
-def said(caplog):
-    caplog.set_level(logging.WARNING, OURS)
-
-    def lines():
-        records = [one for one in caplog.records if one.name.startswith(OURS)]
-        return [one.getMessage() for one in records if not one.name.endswith("ledger")]
-
-    return lines
 
 
 def tuner(horizon=HORIZON):
@@ -58,14 +44,14 @@ def test_twins_start_from_one_state_on_the_same_batches(whole):
 
 
 @pytest.mark.parametrize("step", quick([15, 20, 45, 50, 80], 15, 50))
-def test_a_resumed_run_goes_on_identically(whole, step, tmp_path, said):
+def test_a_resumed_run_goes_on_identically(whole, step, tmp_path, warned):
     (_, journal, trainer), tuned, folder = whole
     again = tuner()
     _, resumed, other = train(tmp_path, again, resumed=folder / f"checkpoint-{step}")
     assert again.decisions == tuned.decisions
     assert resumed.batches == journal.batches[step:]
     assert weights_of(other) == weights_of(trainer)
-    assert said() == []
+    assert warned() == []
 
 
 @pytest.mark.slow
@@ -117,15 +103,15 @@ def test_the_best_model_that_the_trainer_loads_stands(tmp_path):
     assert weights_of(trainer) == expected[:4]
 
 
-def test_without_the_trainer_twins_see_other_batches_and_a_warning_says_so(tmp_path, said):
+def test_without_the_trainer_twins_see_other_batches_and_a_warning_says_so(tmp_path, warned):
     tuned = tuner()
     callback, _, _ = train(tmp_path, tuned, wraps=False)
-    (line,) = said()
+    (line,) = warned()
     assert "twins see other batches" in line
     assert callback.driver.restores >= 5
 
 
-def test_a_loader_that_the_user_has_wrapped_is_used(tmp_path, said):
+def test_a_loader_that_the_user_has_wrapped_is_used(tmp_path, warned):
     class Own(program.Trainer):
         def get_train_dataloader(self):
             return Rewindable(super().get_train_dataloader())
@@ -142,7 +128,7 @@ def test_a_loader_that_the_user_has_wrapped_is_used(tmp_path, said):
     )
     trainer.train()
     assert trainer.model.journal.check(tuned.decisions) >= 5
-    assert said() == []
+    assert warned() == []
 
 
 def test_accumulated_gradients_end_with_a_round(tmp_path):
@@ -153,12 +139,12 @@ def test_accumulated_gradients_end_with_a_round(tmp_path):
     assert journal.check(tuned.decisions) >= 5  # of the first batch of each step
 
 
-def test_in_rounds_of_epochs_too(tmp_path, said):
+def test_in_rounds_of_epochs_too(tmp_path, warned):
     tuned = tuner(20)
     options = {"length": RoundLength(epochs=1), "max_steps": -1, "num_train_epochs": 20}
     _, journal, _ = train(tmp_path, tuned, **options)
     assert journal.check(tuned.decisions, 10) >= 3
-    assert said() == []
+    assert warned() == []
 
 
 def test_each_round_is_logged(tmp_path):

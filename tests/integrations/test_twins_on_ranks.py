@@ -3,7 +3,6 @@
 Two ranks are two threads, whose messages go over a board.
 """
 
-import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,10 +11,8 @@ import torch
 
 from botorch_costly.errors import RestoreError
 from botorch_costly.integrations.ranks import Ranks
-from tests.integrations.test_driver_twins import Average, Fit
+from tests.integrations.twin_fits import Average, Fit
 from tests.integrations.twins import HORIZON, STEPS
-
-OURS = "botorch_costly"
 
 
 class Board:
@@ -68,29 +65,18 @@ def global_generator():
         yield
 
 
-@pytest.fixture
-def said(caplog):
-    caplog.set_level(logging.WARNING, OURS)
-
-    def lines():
-        records = [one for one in caplog.records if one.name.startswith(OURS)]
-        return [one.getMessage() for one in records if not one.name.endswith("ledger")]
-
-    return lines
-
-
-def test_each_rank_restores_its_own_states(said):
+def test_each_rank_restores_its_own_states(warned):
     (_, first), (_, second) = on_two_ranks(lambda rank, fit, part: fit.train())
     decisions = first.tuner.decisions
     assert len(decisions) == HORIZON
     assert second.tuner.decisions == ()
     assert first.journal.check(decisions) == second.journal.check(decisions) >= 5
     assert len(second.driver._run._obeying.held) <= 3
-    assert said() == []
+    assert warned() == []
 
 
 @pytest.mark.parametrize("failing", [0, 1])
-def test_if_one_rank_cannot_copy_its_state_all_play_the_incumbent(failing, said):
+def test_if_one_rank_cannot_copy_its_state_all_play_the_incumbent(failing, warned):
     def play(rank, fit, part):
         fit.train(20 * STEPS)
         part.fails_to_save = rank == failing
@@ -101,7 +87,7 @@ def test_if_one_rank_cannot_copy_its_state_all_play_the_incumbent(failing, said)
     decisions = first.tuner.decisions
     assert all(one.restore is None for one in decisions[-15:])
     assert first.driver.restores == second.driver.restores
-    (line,) = [one for one in said() if "no way back" in one]
+    (line,) = [one for one in warned() if "no way back" in one]
     assert "could not be copied" in line
     assert ("rank 1" in line) == (failing == 1)
 
