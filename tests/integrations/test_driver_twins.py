@@ -8,9 +8,7 @@ import copy
 import pytest
 import torch
 
-from botorch_costly.errors import (
-    StateMismatchError,
-)
+from botorch_costly.errors import StateMismatchError
 from botorch_costly.integrations.loggers import LoggedTuner
 from tests.integrations import twins
 from tests.integrations.loggers.playing import Memory
