@@ -43,6 +43,7 @@ EXTRAS = {
         [
             f"{ADAPTERS}/test_lightning.py",
             f"{ADAPTERS}/test_lightning_fits.py",
+            f"{ADAPTERS}/test_lightning_twins.py",
             f"{ADAPTERS}/validation/test_lightning.py",
             f"{PAGE}[lightning]",
         ],
@@ -52,6 +53,7 @@ EXTRAS = {
         [
             f"{ADAPTERS}/test_transformers.py",
             f"{ADAPTERS}/test_transformers_fits.py",
+            f"{ADAPTERS}/test_transformers_twins.py",
             f"{ADAPTERS}/validation/test_transformers.py",
             f"{PAGE}[transformers]",
         ],

@@ -6,6 +6,7 @@ package that installs it.
 """
 
 from botorch_costly.integrations.applying import apply
+from botorch_costly.integrations.rewindable import Rewindable
 from botorch_costly.integrations.rounds import RoundClock, RoundLength
 
-__all__ = ["RoundClock", "RoundLength", "apply"]
+__all__ = ["Rewindable", "RoundClock", "RoundLength", "apply"]

@@ -3,7 +3,7 @@
 import io
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 import torch
 
@@ -57,6 +57,8 @@ class SharedTuner(Serial, Generic[D]):
         self.tuner, self.ranks = tuner, Ranks(timeout)
         self._asked = self._met = 0
         self._undelivered: D | None = None
+        # Carries out the commands of rank 0 that come before its message, on the other ranks.
+        self.obeys: Callable[[Mapping[str, Any]], None] | None = None
 
     @property
     def space(self) -> SearchSpace:
@@ -97,13 +99,42 @@ class SharedTuner(Serial, Generic[D]):
         """Return a decision that rank 0 makes, by a call or by ``ask``, on all ranks."""
         self.ranks.meet(place, self._asked)
         message, failure = self._decided(call) if self.ranks.is_first else (None, None)
-        received = json.loads(self.ranks.receive(message, place, self._asked))
+        received = self._heard(message, place)
         if failure is not None:
             raise failure
         decision = _decision(received)
         self._undelivered = None
         self._asked += 1
         return decision
+
+    def _heard(self, message: bytes | None, place: str) -> dict[str, Any]:
+        """Return the message of rank 0; other ranks carry out its commands until it comes."""
+        while True:
+            received = json.loads(self.ranks.receive(message, place, self._asked))
+            if self.obeys is None or "command" not in received:
+                return received
+            self.obeys(received)
+
+    def lead(self, call: Callable[[], object]) -> None:
+        """Make a call on rank 0, whose commands the other ranks carry out meanwhile; all ranks come.
+
+        Raises:
+            CostlyError: On all ranks, if the call raises.
+            RankError: If the ranks are at different places, or one is lost.
+        """
+        self._meet("incumbent", 0.0, 1.0)
+        message, failure = None, None
+        if self.ranks.is_first:
+            try:
+                call()
+                message = json.dumps({"done": True}).encode()
+            except Exception as error:
+                message, failure = json.dumps({"error": _fields(error)}).encode(), error
+        received = self._heard(message, "incumbent")
+        if failure is not None:
+            raise failure
+        if "error" in received:
+            _raise(received["error"])
 
     def take_back(self, decision: D) -> None:
         """Make the next ``ask`` return a decision again, because it was not used.
@@ -293,11 +324,16 @@ def _fields(error: Exception) -> dict[str, Any]:
     return {"kind": kind, "name": error.name, "expected": error.expected, "received": received}
 
 
+def _raise(fields: Mapping[str, Any]) -> NoReturn:
+    """Raise the error of rank 0."""
+    named = dict(fields)
+    raise getattr(errors, named.pop("kind"), RankError)(**named)
+
+
 def _decision(received: Mapping[str, Any]) -> Any:
     """Return the decision in a message, or raise the error in it."""
     if "error" in received:
-        fields = received["error"]
-        raise getattr(errors, fields.pop("kind"), RankError)(**fields)
+        _raise(received["error"])
     kinds = {kind.__name__: kind for kind in _kinds(Decision)}
     name = received["kind"]
     expected = f"a tuner as on rank 0, whose decisions are {name} records"

@@ -9,31 +9,25 @@ from typing import Any
 
 from torch.optim import Optimizer
 
-from botorch_costly.ask_tell.generators import (
-    check_generators,
-    global_generators,
-    set_global_generators,
-)
+from botorch_costly.ask_tell.generators import global_generators, set_global_generators
 from botorch_costly.ask_tell.protocol import AskTell, check_asked
-from botorch_costly.errors import HorizonExceededError, StateMismatchError, check
+from botorch_costly.errors import HorizonExceededError, RankError, check
 from botorch_costly.integrations.applying import apply, check_rates
 from botorch_costly.integrations.distributed import SharedTuner
+from botorch_costly.integrations.driver_states import check_keys, check_whole, decision_of
+from botorch_costly.integrations.gain_run import GainRun
 from botorch_costly.integrations.horizons import (
     check_left,
     warn_of_earlier,
     warn_of_rounds,
     warn_of_tail,
 )
-from botorch_costly.integrations.parts import inner_network
 from botorch_costly.integrations.rounds import RoundClock
 from botorch_costly.integrations.training import Trained, TrainerOptions
+from botorch_costly.integrations.twin_run import TwinRun, check_twins, twin_tuner_of
 from botorch_costly.records import Decision
-from botorch_costly.rewards import GainReward, GuardedReward
-from botorch_costly.states import Stateful
 
 _logger = logging.getLogger(__name__)
-_KEYS = {"shared", "clock", "decision", "reward", "over", "due", "generators", "rates"}
-_SINCE = {"rates"}  # keys that older states do not have
 # The driver that has started last with an optimizer: a second driver would overwrite its settings.
 _drivers: "weakref.WeakKeyDictionary[Optimizer, weakref.ref[Driver]]" = weakref.WeakKeyDictionary()
 
@@ -49,22 +43,33 @@ class Driver:
     continues with its remaining rounds: it keeps its observations, begins a new round, and its first
     query has no reward.
 
+    A ``TwinTuner`` is told the metric itself, and goes back: before the first step of a round all parts
+    are brought into its first state, on all ranks alike. A fit that ends within a trial hands over the
+    state of the incumbent.
+
     Args:
-        tuner: An ``OnlineTuner``, or another optimizer that is told gains.
+        tuner: An ``OnlineTuner``, another optimizer that is told gains, or a ``TwinTuner``.
         options: Options of the tuner in the trainer.
 
     Raises:
-        InvalidArgumentError: If the tuner cannot be asked and told, or the range of a learning rate
-            contradicts ``options.rates``.
+        InvalidArgumentError: If the tuner cannot be asked and told, the range of a learning rate
+            contradicts ``options.rates``, or a ``TwinTuner`` has a session or a metric of another kind
+            than the options.
     """
 
     def __init__(self, tuner: AskTell[Any], options: TrainerOptions) -> None:
         check_asked(tuner, ", which the driver shares among ranks itself")
+        twins = twin_tuner_of(tuner)
         expected = (
-            "a tuner that is told gains (use a TwinTuner by a Session in a loop; a PopulationTuner "
-            "trains several networks, other optimizers one for each configuration)"
+            "a TwinTuner or a tuner that is told gains (a PopulationTuner trains several networks, "
+            "other optimizers one for each configuration)"
         )
-        check(tuner.tells == "gain", "tuner", expected, f"one that is told a {tuner.tells}")
+        is_driven = tuner.tells == "gain" or twins is not None
+        check(is_driven, "tuner", expected, f"one that is told a {tuner.tells}")
+        if twins is not None:
+            check_twins(twins, options)
+        self.has_twins = twins is not None
+        self._make = TwinRun if self.has_twins else GainRun
         check_rates(tuner.space, options.rates, options.others)
         self.tuner, self.options = tuner, options
         self.seconds = 0.0
@@ -77,13 +82,13 @@ class Driver:
         self.decision: Decision | None = None
         self._final: Mapping[str, Any] | None = None  # played after the last round
         self._trained: Trained | None = None
-        self._reward: GainReward | GuardedReward = GainReward(self.options.metric)
-        self._guard: GuardedReward | None = None  # the reward, if it is a guard
+        self._run: GainRun | TwinRun | None = None
         self._clock = RoundClock(self.options.length)
         self._over = self._due = False
         self._due_since: float | None = None  # seconds of the clock; None after a resume
         self._is_short = False  # whether a warning has said that no round of the run ends
         self._late = False  # whether a metric was told after the last round
+        self._accumulates = False  # whether the latest batch ended without a step
 
     @property
     def is_due(self) -> bool:
@@ -93,12 +98,12 @@ class Driver:
     @property
     def restores(self) -> int:
         """Number of times that the network was restored."""
-        return 0 if self._guard is None else self._guard.restores
+        return 0 if self._run is None else self._run.restores
 
     @property
     def mends(self) -> bool:
-        """Whether there is a good state to restore a diverged network to."""
-        return self._guard is not None and self._guard.has_good_state
+        """Whether there is a state to restore a diverged network to."""
+        return self._run is not None and self._run.mends
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -141,23 +146,20 @@ class Driver:
         """
         if self._trained is not None:
             self._forget()
-        gain, guard = GainReward(self.options.metric), None
-        if self.options.guard:
-            network = inner_network(trained.network)  # so that the state also fits a single process
-            guarded: list[Stateful] = [network, trained.optimizer, *trained.schedulers]
-            guard = GuardedReward.of(gain, *guarded, *trained.parts)
-        reward = gain if guard is None else guard
+        run = self._make(self.connect(), trained, self.options)
         loaded, resumes = self._loaded, False
         if loaded is not None:
             resumes = loaded["decision"] is not None  # otherwise no round had begun
-            self._continue(loaded, reward if resumes else None)
+            self._continue(loaded, run if resumes else None)
             if generators:
                 self.set_generators()
         played = self._check_left(resumes=resumes)
-        self._reward, self._guard, self._trained, self._loaded = reward, guard, trained, None
+        run.begin()
+        self._run, self._trained, self._loaded = run, trained, None
         _drivers[trained.optimizer] = weakref.ref(self)
         if self.connect().ranks.is_first:
-            warn_of_earlier(0 if resumes else played)
+            if not self.has_twins:  # their session says so
+                warn_of_earlier(0 if resumes else played)
             rounds = self._clock.rounds_in(steps, epochs)
             predicts = self.tuner.predicts
             self._is_short = warn_of_rounds(
@@ -191,7 +193,7 @@ class Driver:
         began = time.perf_counter()
         before, due, shared = self.decision, self._due, self.connect()
         try:
-            decision = shared.ask()
+            decision = shared.ask() if self._run is None else self._run.ask(self._accumulates)
         except HorizonExceededError:
             self._end()
             return
@@ -206,13 +208,15 @@ class Driver:
             raise
         self.seconds += time.perf_counter() - began
 
-    def after_step(self, *, steps: int = 1, ends_epoch: bool = False) -> bool:
+    def after_step(self, *, steps: int = 1, ends_epoch: bool = False, trained: bool = True) -> bool:
         """Count steps of the optimizer; return whether to measure the metric now.
 
         Args:
             steps: Number of steps since the last call.
             ends_epoch: Whether an epoch ends here, with a step or without one.
+            trained: Whether a batch was trained since the last call.
         """
+        self._accumulates = steps == 0 if trained else self._accumulates
         if steps == 0 and not (ends_epoch and self._clock.is_running):
             return False
         # No operation between the end of a round and its query can be interrupted.
@@ -225,21 +229,17 @@ class Driver:
 
     def validated(self, metric: float) -> None:
         """Tell the metric of a query; a validation without a query is ignored."""
-        if not self._due or self.decision is None:
+        if not self._due or self.decision is None or self._run is None:
             return
         began = time.perf_counter()
         details = self._details(began)
         self._late = self._over
-        shared = self.connect()
-        mean = shared.mean(metric)
-        reference = self._reward.state_dict()
+        mean = self.connect().mean(metric)
         try:
-            shared.tell(self.decision, self._reward(mean, self.decision), **details)
-        except BaseException:
+            self._run.tell(self.decision, mean, **details)
+        except BaseException:  # unless it is recorded, the metric can be passed again
             observed = {observation.round for observation in self.tuner.observations}
             self._due = self.decision.round not in observed
-            if self._due:  # the metric can be passed again
-                self._reward.load_state_dict(reference)
             raise
         self._due = False
         self.seconds += time.perf_counter() - began
@@ -251,10 +251,40 @@ class Driver:
         return {"seconds": max(now - self._due_since, 0.0)}
 
     def finish(self) -> None:
-        """End a fit that was not interrupted: warn of steps that no query has measured, and log."""
-        if not self._is_short and self.connect().ranks.is_first:
+        """End a fit that was not interrupted; all ranks call it.
+
+        With twins the parts are handed over in the state of the incumbent, unless all rounds were played.
+        A warning says if no query has measured the last steps.
+        """
+        if not self.has_twins and not self._is_short and self.connect().ranks.is_first:
             warn_of_tail(self._clock.steps)
+        self.hand_over()
         self.flush()
+
+    def hand_over(self, *, alone: bool = False) -> None:
+        """Bring the parts into the state of the incumbent if twins have rounds left; once in a fit.
+
+        If that is not possible, a warning says so, and the parts stay as they are.
+
+        Args:
+            alone: Whether the other ranks do not take part, such as after an exception.
+        """
+        decision, run = self.decision, self._run
+        if not self.has_twins or decision is None or run is None or self._over:
+            return
+        if decision.round + 1 == self.tuner.horizon and not self._clock.is_running:
+            return  # all rounds were played
+        self._over = True
+        try:
+            run.finish(alone=alone)
+        except Exception as error:
+            if not alone and isinstance(error, RankError):
+                raise
+            _logger.warning("The network is not in the state of the incumbent (%r).", error)
+            return
+        self._clock, self._due = RoundClock(self.options.length), False
+        self._final = self.tuner.best() if alone else self.connect().best()
+        self._apply()
 
     def flush(self) -> None:
         """Log the last round, also after an interrupted fit."""
@@ -265,12 +295,16 @@ class Driver:
         """Return tensors and plain values from which the run continues identically."""
         if self._loaded is not None:
             return dict(self._loaded)
+        run = {"reward": None} if self._run is None else self._run.state_dict()
+        return self._state_with(run)
+
+    def _state_with(self, run: Mapping[str, Any]) -> dict[str, Any]:
         decision = None if self.decision is None else json.dumps(self.decision.to_dict())
         return {
             "shared": None if self._shared is None else self._shared.state_dict(),
             "clock": self._clock.state_dict(),
             "decision": decision,
-            "reward": self._reward.state_dict(),
+            **run,
             "over": self._over,
             "due": self._due,
             "generators": self._generators(),
@@ -283,7 +317,10 @@ class Driver:
         Raises:
             RankError: If a rank does not call it.
         """
-        state = self.state_dict()
+        if self._loaded is not None or self._shared is None or self._run is None:
+            state = self.state_dict()
+        else:
+            state = self._state_with(self._run.gathered_state_dict())
         if self._loaded is None and self._shared is not None:
             state["generators"] = self._shared.gather(global_generators())
         return state
@@ -294,8 +331,7 @@ class Driver:
         Raises:
             StateMismatchError: If the state does not have the keys of a driver's state.
         """
-        is_valid = isinstance(state, Mapping) and _KEYS - _SINCE <= set(state) <= _KEYS
-        check(is_valid, "state", "the state of a tuning callback", state, StateMismatchError)
+        check_keys(state)
         self._loaded = state
 
     def set_generators(self) -> None:
@@ -308,25 +344,14 @@ class Driver:
         if states is not None and len(states) == ranks.count:
             set_global_generators(states[ranks.rank])
 
-    def _continue(
-        self, state: Mapping[str, Any], reward: GainReward | GuardedReward | None
-    ) -> None:
-        """Load a state completely or not at all; ``reward`` is None if no round had begun."""
+    def _continue(self, state: Mapping[str, Any], run: GainRun | TwinRun | None) -> None:
+        """Load a state completely or not at all; ``run`` is None if no round had begun."""
         clock, decision = RoundClock(self.options.length), None
-        if reward is not None:
-            reward.load_state_dict(state["reward"])
+        if run is not None:
+            run.load_state_dict(state)
             clock.load_state_dict(state["clock"])
-            decision = _decision(state["decision"])
-        expected = self.options.rates
-        rates = state.get("rates", expected)
-        check(rates == expected, "rates", repr(expected), rates, StateMismatchError)
-        for name in ("due", "over"):
-            check(isinstance(state[name], bool), name, "a bool", state[name], StateMismatchError)
-        generators = state["generators"]
-        listed = generators is None or (isinstance(generators, list) and len(generators) > 0)
-        check(listed, "generators", "a list, or None", generators, StateMismatchError)
-        for states in generators or []:
-            check_generators(states)
+            decision = decision_of(state["decision"])
+        check_whole(state, self.options.rates)
         if state["shared"] is not None:
             self.connect().load_state_dict(state["shared"], changed=self.options.changed)
         self.decision, self._clock, self._due = decision, clock, state["due"]
@@ -369,12 +394,3 @@ class Driver:
                 others=options.others,
                 schedulers=trained.schedulers,
             )
-
-
-def _decision(state: Any) -> Decision:
-    """Return the decision that a state holds as JSON."""
-    try:
-        values = json.loads(state)
-    except (TypeError, ValueError) as error:
-        raise StateMismatchError("decision", "a decision as JSON", state) from error
-    return Decision.from_dict(values)

@@ -6,11 +6,13 @@ from typing import Any
 
 from torch.optim import Optimizer
 
+from botorch_costly.ask_tell.generators import global_generators, set_global_generators
 from botorch_costly.ask_tell.protocol import AskTell
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.integrations.applying import Rates
 from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.extras import require
+from botorch_costly.integrations.lightning_data import TrainingData
 from botorch_costly.integrations.lightning_trainer import (
     Decides,
     MetricReaders,
@@ -39,13 +41,16 @@ class TunerCallback(Decides, Callback):
     diverged, it is restored to its last good state, with optimizer and gradient scaler. The trainer's
     checkpoints hold the whole state, and a resumed run continues identically.
 
+    With a ``TwinTuner`` the run goes back, and twins see the same batches. The metric itself is told, the
+    guard has no effect, and a fit that ends early hands over the state of the incumbent.
+
     An ``EarlyStopping`` or ``ModelCheckpoint`` with this metric reads it after each query: at the end of
     an epoch, where Lightning reads it by default, the metric may be missing or old.
 
     In a distributed run rank 0 decides, and the metric is the mean over the ranks.
 
     Args:
-        tuner: An ``OnlineTuner``.
+        tuner: An ``OnlineTuner`` or a ``TwinTuner``.
         monitor: Name under which ``validation_step`` logs the metric.
         length: Length of a round; one epoch if omitted.
         metric: ``"loss"`` or ``"accuracy"``, the kind of the metric.
@@ -105,6 +110,9 @@ class TunerCallback(Decides, Callback):
         self._steps, self._fits = 0, False
         self._is_within_batch = False
         self._readers = MetricReaders(monitor)
+        self._trainer: Any = None  # while it fits
+        self._generators: dict[str, Any] | None = None  # until the first batch is fetched
+        self._data = TrainingData(self._begin_round) if self.driver.has_twins else None
         self._before: dict[str, Any] | None = None  # the tuner's state before a fast_dev_run
 
     @property
@@ -118,6 +126,8 @@ class TunerCallback(Decides, Callback):
         if self._fits:
             shared = self.driver.prepare()
             self._before = copy.deepcopy(shared.state_dict()) if trainer.fast_dev_run else None
+            if self._data is not None:
+                self._data.install(trainer)
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Begin, or continue from the state that the trainer has loaded."""
@@ -126,14 +136,20 @@ class TunerCallback(Decides, Callback):
         parts = self._parts + further_parts(trainer, pl_module)
         optimizer = _one_optimizer(trainer.optimizers)
         self._readers.read_after_validation(trainer)
-        # At the beginning of an epoch the restored generators have just drawn its order: they stay.
-        within_epoch = trainer.fit_loop.restarting
-        trained = Trained(pl_module, optimizer, schedulers, parts)
+        # At the beginning of an epoch the restored generators have just drawn its order: they stay. With
+        # twins the order is drawn when the first batch is fetched.
+        drawn = not trainer.fit_loop.restarting and self._data is None
+        data = () if self._data is None else self._data.of(trainer)
+        trained = Trained(pl_module, optimizer, schedulers, parts, data)
         left = {} if trainer.fast_dev_run else left_of(trainer)
-        self.driver.start(trained, generators=within_epoch, **left)
+        self.driver.start(trained, generators=not drawn, **left)
         self._allow_divergence(trainer)
+        self._trainer = trainer
         self._steps, self._is_within_batch = trainer.global_step, False
         self._measure_due(trainer)
+        # A resumed trainer draws a seed of validation before it fetches a batch.
+        resumes = self._data is not None and self.driver.decision is not None
+        self._generators = global_generators() if resumes else None
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         """Validate if the previous epoch was cut short and a query was due at its end."""
@@ -143,8 +159,15 @@ class TunerCallback(Decides, Callback):
         self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
     ) -> None:
         """Begin a round if none is running."""
-        self.driver.before_step(_one_optimizer(trainer.optimizers))
+        self._begin_round()
         self._is_within_batch = True
+
+    def _begin_round(self) -> None:
+        """Begin a round before its first batch is fetched, where the data can be gone back to."""
+        if self._generators is not None:
+            set_global_generators(self._generators)
+            self._generators = None
+        self.driver.before_step(_one_optimizer(self._trainer.optimizers))
 
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
@@ -152,6 +175,8 @@ class TunerCallback(Decides, Callback):
         """Tell the trainer whether to validate after this batch."""
         self._is_within_batch = False
         steps, self._steps = max(trainer.global_step - self._steps, 0), trainer.global_step
+        if self._data is not None and trainer.is_last_batch:
+            self._data.end_pass()  # before others save a checkpoint
         due = self.driver.after_step(steps=steps, ends_epoch=trainer.is_last_batch)
         set_validation(trainer, batch_idx, is_due=due)
 
@@ -159,7 +184,9 @@ class TunerCallback(Decides, Callback):
         """Count an epoch that the module cuts short within a batch, which then has no end."""
         if self._is_within_batch:
             self._is_within_batch = False
-            self.driver.after_step(steps=0, ends_epoch=True)
+            self.driver.after_step(steps=0, ends_epoch=True, trained=False)
+        if self._data is not None:
+            self._data.end_pass()
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
         """Forget the metric of the previous validation, which the trainer keeps."""
@@ -191,6 +218,9 @@ class TunerCallback(Decides, Callback):
         After a ``fast_dev_run`` the tuner returns to its state before.
         """
         self._readers.restore()
+        self._trainer = None
+        if self._data is not None:
+            self._data.remove()
         if self._before is not None:
             self.driver.prepare().load_state_dict(self._before)
             self._before = None
@@ -198,7 +228,9 @@ class TunerCallback(Decides, Callback):
             self.driver.flush()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Call ``teardown``, which Lightning does not do after an exception."""
+        """Hand over the incumbent of twins, and call ``teardown``, which Lightning does not do here."""
+        if self._before is None:
+            self.driver.hand_over(alone=True)
         self.teardown(trainer, pl_module, "fit")
 
     def state_dict(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from torch.optim import Optimizer
 
 from botorch_costly.errors import check
 from botorch_costly.integrations.applying import Rates
+from botorch_costly.integrations.rewindable import Rewindable
 from botorch_costly.integrations.rounds import RoundLength
 from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.states import Stateful
@@ -21,7 +22,8 @@ class TrainerOptions:
     Args:
         length: Length of a round.
         metric: ``"loss"`` or ``"accuracy"``, the kind of the metric.
-        guard: Whether the network is restored to its last good state after a query shows divergence.
+        guard: Whether the network is restored to its last good state after a query shows divergence; it
+            has no effect with a ``TwinTuner``, which goes back itself.
         rates: ``"values"`` if learning rates of a configuration are set, ``"multipliers"`` if they
             multiply the rates of a scheduler.
         others: Names in the configuration that training reads itself.
@@ -61,9 +63,11 @@ class Trained:
         optimizer: Optimizer whose parameter groups are set.
         schedulers: Schedulers of the optimizer.
         parts: Further objects that are restored with network, optimizer and schedulers.
+        data: The training data, if twins can see the same batches.
     """
 
     network: nn.Module
     optimizer: Optimizer
     schedulers: tuple[Stateful, ...] = ()
     parts: tuple[Stateful, ...] = ()
+    data: tuple[Rewindable, ...] = ()

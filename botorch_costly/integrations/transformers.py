@@ -1,5 +1,6 @@
 """Tuning within a Trainer of Transformers; its extra is ``botorch_costly[transformers]``."""
 
+import logging
 import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -12,9 +13,11 @@ from botorch_costly.integrations.applying import Rates
 from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.dropout import DROPOUT, warn_if_compiled
 from botorch_costly.integrations.extras import require
+from botorch_costly.integrations.rewindable import Rewindable
 from botorch_costly.integrations.rounds import RoundLength
 from botorch_costly.integrations.training import Trained, TrainerOptions
 from botorch_costly.integrations.transformers_trainer import (
+    TrainingData,
     batches_of,
     check_decides_alone,
     loading_folder,
@@ -30,6 +33,7 @@ except ImportError:
     TrainerCallback = object
 
 STATE_FILE = "botorch_costly.pt"  # in the folder of a checkpoint
+_logger = logging.getLogger(__name__)
 
 
 class TunerCallback(TrainerCallback):
@@ -41,11 +45,15 @@ class TunerCallback(TrainerCallback):
     gradient scaler. Each checkpoint of the trainer holds the whole state, and a resumed run continues
     identically.
 
+    With a ``TwinTuner`` the run goes back: see :class:`botorch_costly.TwinTuner`. The metric itself is
+    told, the guard has no effect, and a run that is stopped early is handed over in the state of the
+    incumbent.
+
     A ``Trainer`` always has a scheduler: unless ``rates="values"``, a learning rate in the space
     multiplies its rate. In a distributed run rank 0 decides.
 
     Args:
-        tuner: An ``OnlineTuner``.
+        tuner: An ``OnlineTuner`` or a ``TwinTuner``.
         monitor: Name of the metric in the result of ``evaluate``.
         length: Length of a round; one epoch if omitted.
         metric: ``"loss"`` or ``"accuracy"``, the kind of the metric.
@@ -53,6 +61,8 @@ class TunerCallback(TrainerCallback):
         rates: ``"multipliers"``, or ``"values"`` for a space without a learning rate.
         others: Names in the configuration that training reads itself, from ``callback.config``.
         parts: Further objects to restore with the network.
+        trainer: The trainer, to which the callback is added by ``trainer.add_callback``: then twins see
+            the same batches.
         resume_from: Checkpoint that the trainer resumes from, if it is not in its ``output_dir``.
         timeout: Seconds after which a missing rank is lost.
         changed: Options of the tuner that may differ from those in the resumed checkpoint, such as
@@ -85,6 +95,7 @@ class TunerCallback(TrainerCallback):
         rates: Rates = "multipliers",
         others: Collection[str] = (),
         parts: Iterable[Stateful] = (),
+        trainer: Any = None,
         resume_from: str | os.PathLike[str] | None = None,
         timeout: float = 60.0,
         changed: Collection[str] = (),
@@ -102,6 +113,9 @@ class TunerCallback(TrainerCallback):
             changed=changed,
         )
         self.driver = Driver(tuner, options)
+        reads = trainer is not None and self.driver.has_twins
+        self._data = TrainingData(trainer) if reads else None
+        self._batches: tuple[Rewindable, ...] = ()
         self._epoch_steps = 0
         self._seen: set[str] = set()
 
@@ -126,10 +140,14 @@ class TunerCallback(TrainerCallback):
             # The trainer compiles a wrapper that callbacks do not see.
             warn_if_compiled([kwargs["model"]], is_compiled=args.torch_compile)
         schedulers = (kwargs["lr_scheduler"],)
-        trained = Trained(kwargs["model"], optimizer, schedulers, self._parts + scaler)
+        self._batches = self._rewindable(kwargs["train_dataloader"])
+        parts = self._parts + scaler
+        trained = Trained(kwargs["model"], optimizer, schedulers, parts, self._batches)
         steps = state.max_steps - state.global_step
         epochs = None if batches is None else steps / self._epoch_steps
         self.driver.start(trained, steps=steps, epochs=epochs)
+        for one in self._batches:
+            one.before = self.driver.before_step
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin a round if none is running."""
@@ -143,8 +161,16 @@ class TunerCallback(TrainerCallback):
         return control
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:
-        """Keep the trainer from evaluating each epoch."""
+        """Keep the trainer from evaluating each epoch; hand over the incumbent of twins after the last.
+
+        Before the trainer loads its best model, if it does.
+        """
         control.should_evaluate = False
+        for batches in self._batches:
+            batches.end_pass()
+        if control.should_training_stop:
+            self._check_metric()
+            self.driver.hand_over()
         return control
 
     def on_evaluate(
@@ -157,13 +183,43 @@ class TunerCallback(TrainerCallback):
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Save the state beside that of the trainer."""
+        # Of twins each rank holds its own states.
+        held = _Held(self.driver.gathered_state_dict()) if self.driver.has_twins else self.driver
         if state.is_world_process_zero:
-            save(saving_folder(args, state) / STATE_FILE, tuning=self.driver)
+            save(saving_folder(args, state) / STATE_FILE, tuning=held)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Check the last query, warn of steps that no query has measured, and log the last round."""
+        for batches in self._batches:
+            batches.before = None
         self.driver.finish()
         self._check_metric()
+
+    def finish(self) -> Mapping[str, Any]:
+        """Bring the network into the state of the incumbent of twins; return the incumbent.
+
+        Call it after training was interrupted, of which the trainer tells its callbacks nothing. If the
+        state of the incumbent is not held, or a part fails to load it, a warning says so.
+        """
+        for batches in self._batches:
+            batches.before = None
+        self.driver.hand_over(alone=True)
+        return self.config
+
+    def _rewindable(self, loader: Any) -> tuple[Rewindable, ...]:
+        """Return the training data if they are rewindable; warn if twins need that."""
+        if self._data is not None:
+            self._data.begin()
+        if not self.driver.has_twins:
+            return ()
+        if isinstance(loader, Rewindable):
+            return (loader,)
+        if self.driver.connect().ranks.is_first:
+            _logger.warning(
+                "The training data do not go back with the network: twins see other batches. Give the "
+                "callback the trainer: trainer.add_callback(TunerCallback(.., trainer=trainer))."
+            )
+        return ()
 
     def _check_metric(self) -> None:
         """Raise if a query has not returned the metric."""
@@ -176,3 +232,16 @@ class TunerCallback(TrainerCallback):
         expected = "a checkpoint of a run with this callback, complete (see resume_from=)"
         check(file.exists(), "checkpoint", expected, str(file), StateMismatchError)
         return file
+
+
+class _Held:
+    """A state of a driver that was gathered before."""
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        self._state = state
+
+    def state_dict(self) -> dict[str, Any]:
+        return self._state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._state = state

@@ -8,6 +8,7 @@ from typing import Any
 
 from botorch_costly.errors import check
 from botorch_costly.integrations.applying import unwrapped
+from botorch_costly.integrations.rewindable import Rewindable
 from botorch_costly.states import Stateful
 
 
@@ -47,6 +48,32 @@ def check_decides_alone(state: Any, callback: Any) -> None:
     kinds = [type(one).__name__ for one in deciding]
     check(len(kinds) == 1, "callbacks", "one that decides when to evaluate", kinds)
     state.deciding = deciding
+
+
+class TrainingData:
+    """Makes the training data of a trainer rewindable, which resumes within an epoch by itself.
+
+    Args:
+        trainer: The trainer, whose ``get_train_dataloader`` is replaced.
+    """
+
+    def __init__(self, trainer: Any) -> None:
+        self._trainer, self._get = trainer, trainer.get_train_dataloader
+        self._skips: bool | None = None  # what the arguments say, while they say something else
+        trainer.get_train_dataloader = self.get
+
+    def get(self) -> Rewindable:
+        """Return the loader of the trainer, which then skips no batches on its own when it resumes."""
+        loader = self._get()
+        if self._skips is None:
+            self._skips = self._trainer.args.ignore_data_skip
+            self._trainer.args.ignore_data_skip = True
+        return loader if isinstance(loader, Rewindable) else Rewindable(loader)
+
+    def begin(self) -> None:
+        """Restore the arguments of the trainer, which has decided about skipping."""
+        if self._skips is not None:
+            self._trainer.args.ignore_data_skip, self._skips = self._skips, None
 
 
 @contextlib.contextmanager

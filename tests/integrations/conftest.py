@@ -14,3 +14,15 @@ def said(caplog, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     caplog.set_level(logging.WARNING, OURS)
     return lambda: [one.getMessage() for one in caplog.records if one.name.startswith(OURS)]
+
+
+@pytest.fixture
+def warned(caplog):
+    """What our loggers say, but for queries that fail: rates are tried that are too large."""
+    caplog.set_level(logging.WARNING, OURS)
+
+    def lines():
+        records = [one for one in caplog.records if one.name.startswith(OURS)]
+        return [one.getMessage() for one in records if not one.name.endswith("ledger")]
+
+    return lines

@@ -160,19 +160,23 @@ def test_a_state_that_is_refused_changes_nothing(part):
     assert torch.equal(torch.get_rng_state(), generator)
 
 
-NOT_TOLD_GAINS = {
-    "twins": lambda: bc.TwinTuner(SPACE, 20, start=START),
-    "twins with a log": lambda: LoggedTuner(bc.TwinTuner(SPACE, 20, start=START), Silent()),
+NOT_DRIVEN = {
+    "twins with a session": lambda: session(),
+    "a log of them": lambda: LoggedTuner(session(), Silent()),
     "a population": lambda: bc.PopulationTuner(SPACE, 4, start=START),
     "curves": lambda: bc.CurveOptimizer(SPACE, 4),
     "no tuner": lambda: None,
 }
 
 
-@pytest.mark.parametrize("kind", NOT_TOLD_GAINS)
-def test_an_optimizer_that_is_not_told_gains_is_refused_at_the_door(kind):
-    with pytest.raises(InvalidArgumentError, match=r"told gains|OnlineTuner"):
-        driver_of(NOT_TOLD_GAINS[kind]())
+def session():
+    return bc.Session(bc.TwinTuner(SPACE, 20, start=START), nn.Linear(1, 1))
+
+
+@pytest.mark.parametrize("kind", NOT_DRIVEN)
+def test_an_optimizer_that_is_not_driven_is_refused_at_the_door(kind):
+    with pytest.raises(InvalidArgumentError, match=r"told gains|OnlineTuner|without a session"):
+        driver_of(NOT_DRIVEN[kind]())
 
 
 # -- another fit -----------------------------------------------------------------------------------

@@ -263,8 +263,11 @@ def test_an_entry_that_matches_no_group_is_named():
 
 
 def test_arguments_that_are_wrong():
-    with pytest.raises(InvalidArgumentError, match="TwinTuner"):
-        TunerCallback(bc.TwinTuner(tuner(5).space, 5), "val_loss")
+    session = bc.Session(bc.TwinTuner(tuner(5).space, 5), lightning_program.Digits())
+    with pytest.raises(InvalidArgumentError, match="without a session"):
+        TunerCallback(session, "val_loss")
+    with pytest.raises(InvalidArgumentError, match="metric"):
+        TunerCallback(session.tuner, "val_loss", metric="accuracy")
     for wrong in ({"length": 5}, {"rates": "x"}, {"metric": "f1"}, {"guard": 1}, {"tuner": None}):
         given = {"tuner": tuner(5), **wrong}
         with pytest.raises(InvalidArgumentError):

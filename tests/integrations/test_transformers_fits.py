@@ -142,7 +142,7 @@ def test_an_interrupted_run_is_begun_again(tmp_path):
 
 def test_two_tuners_are_refused(tmp_path):
     callbacks = [TunerCallback(tuner(), length=STEPS) for _ in range(2)]
-    with pytest.raises(InvalidArgumentError, match="one tuner for an optimizer"):
+    with pytest.raises(InvalidArgumentError, match="one that decides when to evaluate"):
         trainer_of(tmp_path, *callbacks).train()
 
 

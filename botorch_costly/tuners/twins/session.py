@@ -1,7 +1,6 @@
 """A training run that can go back: states of training are kept and restored as a tuner decides."""
 
 import contextlib
-import copy
 import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,13 +9,13 @@ import torch
 from torch.optim.lr_scheduler import LRScheduler
 
 from botorch_costly.ask_tell.around import Around
-from botorch_costly.ask_tell.generators import global_generators, set_global_generators
 from botorch_costly.ask_tell.surroundings import undisturbed
 from botorch_costly.device import check_device
 from botorch_costly.errors import RestoreError, StateMismatchError, check, shortened
 from botorch_costly.parameters import Scheduled
 from botorch_costly.records import Observation, Plain, TwinDecision
-from botorch_costly.states import Stateful, check_states_of, copied, kinds_of, outside_inference
+from botorch_costly.states import Stateful, check_states_of, kinds_of, outside_inference
+from botorch_costly.tuners.twins.kept_states import copies_of, drop_all_but, restore
 from botorch_costly.tuners.twins.tuner import TwinTuner
 
 _logger = logging.getLogger(__name__)
@@ -122,6 +121,8 @@ class Session(Around[TwinDecision]):
             self._settle(str(error))
             decision, position = self._asked()  # the incumbent goes on from the present state
         self._position = position
+        best = [] if self._best is None else [self._best["state"]]
+        drop_all_but(self._parts, [*self.tuner.kept.values(), *best])
         return decision
 
     def _asked(self) -> tuple[TwinDecision, tuple[int, int]]:
@@ -241,34 +242,10 @@ class Session(Around[TwinDecision]):
             self._best = {"metric": metric, "state": state}
 
     def _copied(self) -> list[Any]:
-        """Return copies of the states of parts and generators that share no tensor with them."""
-        states = [_state_of(component) for component in self._parts]
-        return [copied(states, self._device), copied(global_generators())]
+        return copies_of(self._parts, self._device)
 
     def _restore(self, kept: list[Any], now: list[Any] | None) -> None:
-        """Bring all parts into a state; if that fails, restore the present one if it is known."""
-        try:
-            self._put(kept)
-        except BaseException:
-            if now is not None:
-                with contextlib.suppress(Exception):  # the first error says more
-                    self._put(now)
-            raise
-
-    def _put(self, kept: list[Any]) -> None:
-        states, generators = copy.deepcopy(kept)
-        expected = f"states of the {len(self._parts)} parts of this session"
-        check(len(states) == len(self._parts), "restore", expected, len(states), RestoreError)
-        for component, state in zip(self._parts, states, strict=True):
-            try:
-                if isinstance(component, torch.Generator):
-                    component.set_state(state.cpu())
-                else:
-                    component.load_state_dict(state)
-            except Exception as error:
-                expected = f"{type(component).__name__} to take an earlier state of its own"
-                raise RestoreError("restore", expected, error) from error
-        set_global_generators(generators)
+        restore(self._parts, kept, now)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the tuner, with its kept states; save the parts separately."""
@@ -318,9 +295,3 @@ def _plays_a_schedule(tuner: TwinTuner) -> bool:
     parameters = dict(tuner.space.parameters)
     rates = [parameters[name] for name in tuner.space.rates]
     return any(not isinstance(rate, Scheduled) or rate.base != "constant" for rate in rates)
-
-
-def _state_of(component: Stateful | torch.Generator) -> Any:
-    return (
-        component.get_state() if isinstance(component, torch.Generator) else component.state_dict()
-    )
