@@ -56,6 +56,7 @@ from botorch_costly.tuners import (
     SubsetOptimizer,
     TransferOptimizer,
     TwinTuner,
+    tune,
 )
 from botorch_costly.validation import Validation
 
@@ -123,4 +124,5 @@ __all__ = [
     "task_from_optuna",
     "tasks_from_csv",
     "tasks_from_history",
+    "tune",
 ]

@@ -47,6 +47,7 @@ SEEDED = {
     "OnlineTuner": lambda seed: bc.OnlineTuner(SPACE, 5, seed=seed),
     "OnlineTuner.as_published": lambda seed: bc.OnlineTuner.as_published(SPACE, 5, seed=seed),
     "TwinTuner": lambda seed: bc.TwinTuner(SPACE, 5, seed=seed),
+    "Session": lambda seed: bc.Session(SPACE, 5, torch.nn.Linear(1, 1), seed=seed),
     "Validation": lambda seed: bc.Validation(examples=9, seed=seed),
     "BanditTuner": lambda seed: bc.BanditTuner(ARMS, 5, seed=seed),
     "PopulationTuner": lambda seed: bc.PopulationTuner(SPACE, 5, seed=seed),

@@ -62,7 +62,7 @@ def published(*, guarded: bool = False, **options: Any) -> Method:
 def by_twins(problem: OnlineProblem, seed: int) -> Outcome:
     """Train once under the tuner that compares twins, started from the default."""
     began, run = time.perf_counter(), problem.setup(seed)
-    session = Session(twins(problem.space, problem.horizon, problem.default, seed), run)
+    session = Session.of(twins(problem.space, problem.horizon, problem.default, seed), run)
     for decision in session:
         run.train_round(decision.config)
         if decision.query:

@@ -6,7 +6,7 @@ from typing import Any
 
 from botorch_costly.errors import RestoreError, check, shown
 from botorch_costly.integrations.ranks import Ranks
-from botorch_costly.tuners.twins.kept_states import Component, copies_of, drop_all_but, restore
+from botorch_costly.tuners.twins.parts import Component, Parts
 
 _PLACE = "state"
 _DONE = b"done"
@@ -77,7 +77,7 @@ class ObeyingRank:
     """
 
     def __init__(self, ranks: Ranks, parts: Sequence[Component]) -> None:
-        self._ranks, self._parts, self._commands = ranks, parts, 0
+        self._ranks, self._parts, self._commands = ranks, Parts(parts), 0
         self.held: dict[int, list[Any]] = {}
 
     def obey(self, message: Mapping[str, Any]) -> None:
@@ -92,10 +92,10 @@ class ObeyingRank:
 
     def _carry_out(self, command: str, argument: Any) -> None:
         if command == "keep":
-            self.held[argument] = copies_of(self._parts)
+            self.held[argument] = self._parts.copied()
         elif command == "restore":
             check(argument in self.held, "state", "one that is held", argument, RestoreError)
-            restore(self._parts, self.held[argument], None)  # if it fails, rank 0 has all go back
+            self._parts.restore(self.held[argument], None)  # if it fails, rank 0 has all go back
         else:
             self.held = {number: self.held[number] for number in argument if number in self.held}
-            drop_all_but(self._parts, self.held.values())
+            self._parts.drop_all_but(self.held.values())

@@ -15,7 +15,7 @@ from botorch_costly.integrations.training import Trained, TrainerOptions
 from botorch_costly.records import Decision, TwinDecision
 from botorch_costly.states import check_states_of, kinds_of
 from botorch_costly.tuners.twins import Session, TwinTuner
-from botorch_costly.tuners.twins.kept_states import Component
+from botorch_costly.tuners.twins.parts import Component
 
 _logger = logging.getLogger(__name__)
 _KEYS = {"parts", "ranks", "restores"}
@@ -50,11 +50,6 @@ def check_twins(tuner: TwinTuner, options: TrainerOptions) -> None:
     if options.metric != "loss" and not tuner.maximize:
         expected = "the kind that the tuner has: TwinTuner(.., metric='accuracy')"
         raise InvalidArgumentError("metric", expected, options.metric)
-
-
-def session_of(tuner: TwinTuner, parts: list[Component]) -> Session:
-    """Return a session of a tuner that exists."""
-    return Session(tuner, *parts)
 
 
 @contextmanager
@@ -102,7 +97,7 @@ class TwinRun:
         if ranks.is_first and tuner is not None:
             self._others = OtherRanks(ranks) if ranks.count > 1 else None
             others: list[Component] = [] if self._others is None else [self._others]
-            self._session = session_of(tuner, [*others, *self._parts])
+            self._session = Session.of(tuner, *others, *self._parts)
         else:
             self._obeying = ObeyingRank(ranks, self._parts)
             self._shared.obeys = self._obeying.obey
@@ -159,7 +154,7 @@ class TwinRun:
             RestoreError: If the state of the incumbent is not held, or a part failed to load it.
         """
         session, others = self._session, self._others
-        call = (lambda: None) if session is None else session.restore_incumbent
+        call = (lambda: None) if session is None else session.finish
         if not alone:
             self._shared.lead(call)
         else:

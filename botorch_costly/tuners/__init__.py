@@ -21,7 +21,7 @@ from botorch_costly.tuners.online import (
 from botorch_costly.tuners.population import PopulationTuner
 from botorch_costly.tuners.subsets import Sampling, SubsetOptimizer
 from botorch_costly.tuners.transfer import ByEvidence, ByGaps, TransferOptimizer
-from botorch_costly.tuners.twins import Session, TwinTuner
+from botorch_costly.tuners.twins import Session, TwinTuner, tune
 
 __all__ = [
     "BanditTuner",
@@ -50,4 +50,5 @@ __all__ = [
     "best_values",
     "importance",
     "slice_of",
+    "tune",
 ]

@@ -158,7 +158,7 @@ EXTENDED = {
     "random": lambda n: bc.RandomTuner(SPACE, n),
     "online": lambda n: bc.OnlineTuner(SPACE, n, query=bc.AlwaysQuery()),
     "twins": lambda n: bc.TwinTuner(SPACE, n),
-    "session": lambda n: bc.Session(bc.TwinTuner(SPACE, n), torch.nn.Linear(1, 1)),
+    "session": lambda n: bc.Session.of(bc.TwinTuner(SPACE, n), torch.nn.Linear(1, 1)),
     "curves": lambda n: bc.CurveOptimizer(SPACE, 9, horizon=n),
     "subsets": lambda n: bc.SubsetOptimizer(SPACE, horizon=n),
     "transfer": lambda n: bc.TransferOptimizer(

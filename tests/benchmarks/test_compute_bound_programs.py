@@ -204,7 +204,7 @@ class TestTheMultipleOfARate:
     def test_starts_and_methods_ask_for_its_name(self):
         problem = small("small_gpt")
         assert STARTS["fast"](problem)["lr_mult"] == pytest.approx(10.0)
-        for name in ("wsd", "twins, wsd", "race", "all tests at round 0"):
+        for name in ("wsd", "session", "race", "all tests at round 0"):
             result = METHODS[name](problem, STARTS["slow"](problem), 0)
             assert result.rounds == problem.horizon
             assert result.loss < math.inf

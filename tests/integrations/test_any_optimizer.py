@@ -94,7 +94,7 @@ SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True)})
 
 
 def session(tuner):
-    return bc.Session(tuner, torch.nn.Linear(1, 1))
+    return bc.Session.of(tuner, torch.nn.Linear(1, 1))
 
 
 def driver(tuner):
@@ -130,5 +130,5 @@ def test_what_is_put_around_a_tuner_in_another_order_works_or_says_the_order(
 def test_a_session_is_put_within_all_others():
     for around in (logged, SharedTuner, lambda tuner: SharedTuner(logged(tuner))):
         assert around(session(bc.TwinTuner(SPACE, 20))).ask().round == 0
-    with pytest.raises(InvalidArgumentError, match="by a Session in a loop"):
+    with pytest.raises(InvalidArgumentError, match="without a session"):
         driver(session(bc.TwinTuner(SPACE, 20)))

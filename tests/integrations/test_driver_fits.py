@@ -170,7 +170,7 @@ NOT_DRIVEN = {
 
 
 def session():
-    return bc.Session(bc.TwinTuner(SPACE, 20, start=START), nn.Linear(1, 1))
+    return bc.Session.of(bc.TwinTuner(SPACE, 20, start=START), nn.Linear(1, 1))
 
 
 @pytest.mark.parametrize("kind", NOT_DRIVEN)

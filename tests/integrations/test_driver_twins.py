@@ -40,7 +40,7 @@ def whole():
 
 
 def test_twins_start_from_one_state_on_the_same_batches(whole, warned):
-    assert whole[0].journal.check(whole[0].tuner.decisions) >= 5
+    assert whole[0].journal.check(whole[0].tuner.decisions) >= 3
     assert whole[0].driver.restores == sum(
         decision.restore is not None for decision in whole[0].tuner.decisions
     )
@@ -49,7 +49,7 @@ def test_twins_start_from_one_state_on_the_same_batches(whole, warned):
 
 def test_a_scheduler_goes_back_and_its_multiplier_is_set(warned):
     fit = Fit(twins.tuner(space=twins.FACTOR), schedules=True).train()
-    assert fit.journal.check(fit.tuner.decisions) >= 5
+    assert fit.journal.check(fit.tuner.decisions) >= 3
     counted = HORIZON * STEPS - STEPS * fit.tuner.given_back
     assert fit.trained.schedulers[0].last_epoch == counted
     assert warned() == []
@@ -107,7 +107,7 @@ def test_with_another_number_of_ranks_the_network_goes_back_and_the_data_go_on(w
     saved[0]["twins"]["ranks"] *= 2
     fit = Fit.from_saved(saved).train(HORIZON * STEPS - step)
     assert len(fit.tuner.decisions) == HORIZON
-    assert fit.driver.restores >= 5
+    assert fit.driver.restores >= 3
     assert all(weight.isfinite().all() for weight in fit.network.parameters())
     (line,) = warned()
     assert "another number of ranks" in line

@@ -99,11 +99,11 @@ def test_a_metric_that_never_comes_counts_as_no_query(warned):
 
 def test_a_network_that_diverges_in_a_trial_goes_back(warned):
     fit = Fit()
-    fit.metric = lambda value: math.nan if fit.driver.config["lr"] > 0.05 else value
+    fit.metric = lambda value: math.nan if fit.driver.config["lr"] > 5e-4 else value
     assert fit.driver.mends
     fit.train()
     assert fit.tuner.failed_queries > 0
-    assert fit.tuner.incumbent["lr"] <= 0.05
+    assert fit.tuner.incumbent["lr"] <= 5e-4
 
 
 def test_another_optimizer_within_a_fit_is_refused():

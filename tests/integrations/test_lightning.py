@@ -263,7 +263,7 @@ def test_an_entry_that_matches_no_group_is_named():
 
 
 def test_arguments_that_are_wrong():
-    session = bc.Session(bc.TwinTuner(tuner(5).space, 5), lightning_program.Digits())
+    session = bc.Session.of(bc.TwinTuner(tuner(5).space, 5), lightning_program.Digits())
     with pytest.raises(InvalidArgumentError, match="without a session"):
         TunerCallback(session, "val_loss")
     with pytest.raises(InvalidArgumentError, match="metric"):

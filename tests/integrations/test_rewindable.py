@@ -230,7 +230,7 @@ def test_a_session_names_it_as_a_part():
     space = bc.SearchSpace({"lr": bc.Real(1e-5, 1.0, log=True)})
     network = torch.nn.Linear(1, 1)
     batches = batches_of("shuffled")
-    session = bc.Session(bc.TwinTuner(space, 40, start={"lr": 1e-3}), network, batches)
+    session = bc.Session.of(bc.TwinTuner(space, 40, start={"lr": 1e-3}), network, batches)
     seen = {}
     for decision in session:
         batch = plain(next(batches))

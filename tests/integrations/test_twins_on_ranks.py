@@ -70,7 +70,7 @@ def test_each_rank_restores_its_own_states(warned):
     decisions = first.tuner.decisions
     assert len(decisions) == HORIZON
     assert second.tuner.decisions == ()
-    assert first.journal.check(decisions) == second.journal.check(decisions) >= 5
+    assert first.journal.check(decisions) == second.journal.check(decisions) >= 3
     assert len(second.driver._run._obeying.held) <= 3
     assert warned() == []
 

@@ -93,7 +93,7 @@ def saving(folder, every):
 
 
 def on_two_ranks(folder, checkpoint=None, *, steps=60):
-    every = saving(folder / "checkpoints", 25)
+    every = saving(folder / "checkpoints", 10)
     two = {"devices": 2, "strategy": "ddp", "enable_checkpointing": True, "steps": steps}
     callback, journal, module = fit(
         twins.tuner(20), every, data=loaders(2), checkpoint=checkpoint, **two
@@ -113,8 +113,8 @@ if __name__ == "__main__":
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
     folder, case = Path(sys.argv[1]), sys.argv[2]
-    saved = folder / "checkpoints" / "step=25.ckpt"
+    saved = folder / "checkpoints" / "step=10.ckpt"
     said = {"whole": on_two_ranks(folder)}
     said["resumed"] = on_two_ranks(folder / "again", saved)
-    said["early"] = on_two_ranks(folder / "early", steps=20)
+    said["early"] = on_two_ranks(folder / "early", steps=29)
     (folder / f"{os.environ.get('RANK', 0)}.json").write_text(json.dumps(said))

@@ -100,7 +100,7 @@ def test_a_guard_gives_parts_of_the_device_back(training, tkwargs):
 
 def test_twins_are_held_on_the_device_and_go_to_a_file(training, tkwargs, tmp_path):
     network, optimizer, X = training
-    session = bc.Session(bc.TwinTuner(RATE, 12, start={"lr": 0.01}), network, optimizer)
+    session = bc.Session.of(bc.TwinTuner(RATE, 12, start={"lr": 0.01}), network, optimizer)
     for _ in range(8):
         decision = session.ask()
         train(training, decision.config["lr"])

@@ -39,7 +39,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.decision = None  # trained, and not told yet
 
     def session_of(self, path):
-        return bc.Session(bc.TwinTuner(RATE, HORIZON, start={"lr": 1e-3}, seed=self.seed), path)
+        return bc.Session.of(bc.TwinTuner(RATE, HORIZON, start={"lr": 1e-3}, seed=self.seed), path)
 
     def has_rounds_left(self):
         return len(self.session.tuner.decisions) < HORIZON

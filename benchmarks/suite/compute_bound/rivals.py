@@ -5,7 +5,7 @@ from dataclasses import fields, replace
 
 from torch import Generator
 
-from benchmarks.harness.tuners import as_it_comes, twins
+from benchmarks.harness.tuners import as_it_comes
 from benchmarks.suite.augmentation import Strengths, TrivialAugment
 from benchmarks.suite.compute_bound.account import (
     Account,
@@ -21,31 +21,15 @@ from benchmarks.suite.compute_bound.schedules import Schedule, constant, cosine,
 from benchmarks.suite.compute_bound.training import LongProblem
 from benchmarks.suite.compute_bound.works import Classes
 from benchmarks.suite.population import PopulationTraining, SuccessiveHalving
-from botorch_costly import GainReward, GuardedReward, Scheduled, SearchSpace, Session
+from botorch_costly import GainReward, GuardedReward, Real, Scheduled, SearchSpace, Session
 from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.plain import as_number
 
 
-def by_twins(problem: LongProblem, start: Config, seed: int) -> Result:
-    """Train one run under a ``TwinTuner``, whose learning rate is constant where it is not tuned."""
-    return _by_twins(problem, _with_rate(problem, "constant"), start, seed)
-
-
-def by_twins_scheduled(problem: LongProblem, start: Config, seed: int) -> Result:
-    """Train one run under a ``TwinTuner`` that tunes the peak of a schedule: constant, then down to 0."""
-    return _by_twins(problem, _with_rate(problem, "wsd"), start, seed)
-
-
-def _with_rate(problem: LongProblem, base: str) -> SearchSpace:
-    """Return the space of a problem with a scheduled learning rate."""
-    parameters = dict(problem.space.parameters)
-    low, high = problem.rates
-    return SearchSpace({**parameters, problem.rate_name: Scheduled(low, high, base=base)})
-
-
-def _by_twins(problem: LongProblem, space: SearchSpace, start: Config, seed: int) -> Result:
+def by_session(problem: LongProblem, start: Config, seed: int) -> Result:
+    """Train one run in a ``Session``, which tunes the peak of a schedule: constant, then down to 0."""
     run, rate = begin(problem, start, seed), problem.rate_name
-    session = Session(twins(space, problem.horizon, start, seed), run)
+    session = Session(_scheduled(problem), problem.horizon, run, start=start, seed=seed)
     for decision in session:
         peak = decision.peak or decision.config
         factor = as_number(rate, decision.config[rate]) / as_number(rate, peak[rate])
@@ -53,6 +37,14 @@ def _by_twins(problem: LongProblem, space: SearchSpace, start: Config, seed: int
         if decision.query:
             session.tell(decision, run.validate().loss)
     return run.result()
+
+
+def _scheduled(problem: LongProblem) -> SearchSpace:
+    """Return the space of a problem with a scheduled learning rate."""
+    parameters = dict(problem.space.parameters)
+    rate = parameters[problem.rate_name]
+    assert isinstance(rate, Real)
+    return SearchSpace({**parameters, problem.rate_name: Scheduled(rate.low, rate.high)})
 
 
 def online(problem: LongProblem, start: Config, seed: int) -> Result:
@@ -133,8 +125,7 @@ def several(rival: PopulationTraining | SuccessiveHalving) -> Method:
 
 
 METHODS: dict[str, Method] = {
-    "twins": by_twins,
-    "twins, wsd": by_twins_scheduled,
+    "session": by_session,
     "online tuner": online,
     "constant": one_run(constant),
     "cosine": one_run(cosine),

@@ -2,6 +2,7 @@
 
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
 from botorch_costly.tuners.twins.session import Session
+from botorch_costly.tuners.twins.tune import tune
 from botorch_costly.tuners.twins.tuner import TwinTuner
 
-__all__ = ["Session", "TwinDiagnosis", "TwinTuner"]
+__all__ = ["Session", "TwinDiagnosis", "TwinTuner", "tune"]

@@ -13,10 +13,12 @@ from botorch_costly.numerics.differences import (
     fit_scales,
     posterior,
 )
-from botorch_costly.tuners.twins.constants import CONSTANTS
 
-_SMOOTHNESS = Smoothness(CONSTANTS.lengthscale, CONSTANTS.forgetting)
-_PRIOR = ScalePrior(scale=CONSTANTS.prior_scale)
+_SMOOTHNESS = Smoothness(lengthscale=0.7, forgetting=0.7)
+_PRIOR = ScalePrior(scale=0.3)
+_RECENT = 0.6  # correlation in time from which a difference is used to fit scales
+_CENTRE = 0.1  # prior advantage of the middle of a range over its end
+_RANGE = (-1.0, 1.5)  # of advantages: the depth of a failure says nothing of the best
 
 
 class Row(NamedTuple):
@@ -42,7 +44,7 @@ class TwinBelief:
 
     def observe(self, row: Row) -> None:
         """Add a comparison; it replaces an earlier one of the same trial."""
-        low, high = CONSTANTS.lowest_advantage, CONSTANTS.highest_advantage
+        low, high = _RANGE
         self._rows = [
             r for r in self._rows if r.time != row.time or not torch.equal(r.point, row.point)
         ]
@@ -60,7 +62,7 @@ class TwinBelief:
         rows, values = _stacked(self._rows, points.shape[-1])
         residuals = values - self._prior_mean(rows)
         retained = (-_SMOOTHNESS.forgetting * (time - rows.times).abs()).exp()
-        is_recent = retained >= CONSTANTS.recent_correlation
+        is_recent = retained >= _RECENT
         recent = Differences(*(column[is_recent] for column in rows))
         scales = fit_scales(covariances(recent, recent, _SMOOTHNESS), residuals[is_recent], _PRIOR)
         mean, variance = posterior(rows, residuals, queried, scales, _SMOOTHNESS)
@@ -69,7 +71,7 @@ class TwinBelief:
     def _prior_mean(self, rows: Differences) -> Tensor:
         """Return the prior mean of differences."""
         after, before = ((2 * points - 1).square() for points in (rows.points, rows.references))
-        return CONSTANTS.centre_advantage * ((before - after) * self._numbers).sum(-1)
+        return _CENTRE * ((before - after) * self._numbers).sum(-1)
 
 
 def _stacked(rows: list[Row], d: int) -> tuple[Differences, Tensor]:

@@ -9,6 +9,10 @@ from botorch_costly.parameters import Choice, Real
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.constants import CONSTANTS
 
+_CANDIDATES = 128
+_STEPS = torch.tensor([-1.0, -0.5, 0.0, 0.5, 1.0], dtype=torch.float64)
+_APART = 0.05  # candidates closer than this, in every column, are one
+
 
 def candidates(
     space: SearchSpace, point: Tensor, box: float, fixed: set[int], generator: Generator
@@ -18,27 +22,27 @@ def candidates(
     Args:
         space: Space of the configurations.
         point: Encoded configuration at the centre, shape ``(d,)``.
-        box: Largest step of a number, in the unit cube; the probability of another option grows with it.
+        box: Largest step of a number, in the unit cube, and probability of another option.
         fixed: Columns that do not change.
         generator: Source of random numbers.
     """
-    m, d = CONSTANTS.num_candidates, len(point)
-    coins = torch.rand(3, m, d, generator=generator, dtype=torch.float64)
-    sign = torch.where(coins[0] < 0.5, -1.0, 1.0).double()
-    step = torch.where(coins[2] < CONSTANTS.half_step_probability, 0.5, 1.0)
-    size = torch.where(coins[1] < CONSTANTS.stay_probability, 0.0, step).double()
-    points = (point + box * sign * size).clamp(0, 1)
+    m, d = _CANDIDATES, len(point)
+    steps = _STEPS[torch.randint(len(_STEPS), (m, d), generator=generator)]
+    points = (point + box * steps).clamp(0, 1)
     for name, parameter in space.parameters:
         if isinstance(parameter, Choice) and parameter.width:
             columns = space.columns[name]
             drawn = torch.rand(m, parameter.width, generator=generator).double()
-            probability = 2 * CONSTANTS.option_probability * box
-            changes = torch.rand(m, 1, generator=generator) < probability
+            changes = torch.rand(m, 1, generator=generator) < box
             points[:, columns] = torch.where(changes, drawn, point[columns])
     held = list(fixed)
     points[:, held] = point[held]
-    points = space.round(points)
-    return points[(points - point).abs().amax(-1) > CONSTANTS.least_distance]
+    return apart_from(space.round(points), point)
+
+
+def apart_from(points: Tensor, point: Tensor) -> Tensor:
+    """Return the points that differ from another one enough to tell something new, shape ``k x d``."""
+    return points[(points - point).abs().amax(-1) > _APART]
 
 
 def rate_columns(space: SearchSpace) -> list[int]:
@@ -64,8 +68,8 @@ def number_columns(space: SearchSpace) -> Tensor:
     return is_number
 
 
-def switched_off(space: SearchSpace, point: Tensor, fixed: set[int]) -> Tensor | None:
-    """Return the configuration with all strengths switched off; None if they are nearly off already.
+def weakened(space: SearchSpace, point: Tensor, fixed: set[int]) -> Tensor | None:
+    """Return a configuration whose strong strengths are weak; None if none is strong.
 
     A number whose range begins at 0 is the strength of an optional technique, such as dropout or an
     augmentation.
@@ -75,12 +79,14 @@ def switched_off(space: SearchSpace, point: Tensor, fixed: set[int]) -> Tensor |
         point: Encoded present configuration, shape ``(d,)``.
         fixed: Columns that do not change.
     """
-    off = point.clone()
+    weak = point.clone()
     for name, parameter in space.parameters:
         column = space.columns[name].start
-        if not isinstance(parameter, Choice) and parameter.low == 0 and column not in fixed:
-            off[column] = 0.0
-    return off if bool((point - off > CONSTANTS.on_threshold).any()) else None
+        is_strength = not isinstance(parameter, Choice) and parameter.low == 0
+        if is_strength and column not in fixed and point[column] > CONSTANTS.strong:
+            weak[column] = CONSTANTS.weak
+    weak = space.round(weak)
+    return None if torch.equal(weak, point) else weak
 
 
 def tenfold(space: SearchSpace, column: int) -> float:

@@ -12,6 +12,11 @@ import torch
 
 from botorch_costly.tuners.twins.constants import CONSTANTS
 
+_FIRST = 0.3  # slope before there are two levels
+_LEAST = 1e-3  # smallest upper bound of a slope
+_FEW = 4  # levels; with fewer the upper bound stands for the slope
+_WINDOW = 2.0  # factor of the rounds trained over which a slope is fitted
+
 
 class Slope(NamedTuple):
     """Learning speed, in log loss per unit of log-time."""
@@ -37,6 +42,11 @@ class Curve:
         return max((level for _, level in self.points), default=-math.inf)
 
     @property
+    def first(self) -> float:
+        """First level; inf before it."""
+        return self.points[0][1] if self.points else math.inf
+
+    @property
     def latest(self) -> Slope:
         """Slope up to the latest level; NaN before the second."""
         if len(self.points) < 2:
@@ -51,9 +61,9 @@ class Curve:
         """
         points = [*self._recent(trained), (trained, level)]
         if len(points) < 2:
-            return Slope(CONSTANTS.first_slope, CONSTANTS.first_slope)
+            return Slope(_FIRST, _FIRST)
         if not all(math.isfinite(value) for _, value in points):
-            return Slope(CONSTANTS.least_slope, CONSTANTS.least_slope)
+            return Slope(_LEAST, _LEAST)
         times = torch.tensor([math.log(max(rounds, 0.5)) for rounds, _ in points]).double()
         levels = torch.tensor([value for _, value in points]).double()
         centred = times - times.mean()
@@ -61,14 +71,14 @@ class Curve:
         slope = (centred @ levels) / spread
         residuals = levels - levels.mean() - slope * centred
         noise = residuals.square().sum() / max(len(points) - 2, 1)
-        error = (noise.clamp_min(CONSTANTS.level_noise**2) / spread).sqrt()
-        upper = max(float(slope + error), CONSTANTS.least_slope)
-        return Slope(upper if len(points) < CONSTANTS.slope_levels else float(slope), upper)
+        error = (noise.clamp_min((CONSTANTS.level_noise / 2) ** 2) / spread).sqrt()
+        upper = max(float(slope + error), _LEAST)
+        return Slope(upper if len(points) < _FEW else float(slope), upper)
 
     def _recent(self, trained: int) -> list[tuple[int, float]]:
         """Return the levels within the window, and the last one before it."""
         earlier = [point for point in self.points if point[0] < trained]
-        old = [point for point in earlier if CONSTANTS.slope_window * point[0] <= trained]
+        old = [point for point in earlier if _WINDOW * point[0] <= trained]
         return old[-1:] + earlier[len(old) :]
 
 
@@ -77,15 +87,4 @@ def price(slope: float, rounds: int, left: int) -> float:
 
     The slope is capped: early in a run it is steeper than at the end.
     """
-    return min(slope, CONSTANTS.steepest_final_slope) * rounds / max(left, 1)
-
-
-def lasting(trained: int, rounds: int, horizon: int) -> float:
-    """Return the factor that extrapolates an advantage after some rounds to the end of the run.
-
-    An advantage may stay constant or grow with log-time. The factor is the geometric mean of both, at
-    most ``CONSTANTS.largest_extrapolation``.
-    """
-    share = math.log((trained + rounds) / trained) if trained >= rounds else 1.0
-    ahead = max(math.log(horizon / (trained + rounds)), CONSTANTS.least_log_time)
-    return min(math.sqrt(max(ahead / share, 1.0)), CONSTANTS.largest_extrapolation)
+    return min(slope, 2 * CONSTANTS.typical_slope) * rounds / max(left, 1)

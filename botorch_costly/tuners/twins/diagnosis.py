@@ -5,6 +5,10 @@ from dataclasses import dataclass
 
 from botorch_costly.tuners.twins.constants import CONSTANTS
 
+_FEWEST = 3  # queries with a metric before there is a verdict
+_FAILED = 2 / 3  # share of failed or untold queries that suggests a mistake
+_WORSENING = 0.5  # log loss by which a metric got worse that should perhaps be maximized
+
 
 @dataclass(frozen=True)
 class TwinDiagnosis:
@@ -54,8 +58,8 @@ class TwinDiagnosis:
         return "\n".join([self._verdict(), *self._numbers(), *self._warnings()])
 
     def _verdict(self) -> str:
-        if self.told < CONSTANTS.fewest_queries:
-            fewest = CONSTANTS.fewest_queries
+        if self.told < _FEWEST:
+            fewest = _FEWEST
             return f"Too early to say: {self.told} queries told, and {fewest} are the fewest."
         if self.constant:
             return "Nothing can be compared: all metrics told so far are the same."
@@ -72,7 +76,7 @@ class TwinDiagnosis:
         return f"Exploring has not paid so far: {result} the rounds given back."
 
     def _numbers(self) -> list[str]:
-        if self.told < CONSTANTS.fewest_queries:
+        if self.told < _FEWEST:
             return []
         return [
             f"{self.given_back} of {self.rounds} rounds were given back, which costs {self.cost:.3g} in "
@@ -94,14 +98,14 @@ class TwinDiagnosis:
 
     def _warnings(self) -> list[str]:
         messages, untold = [], self.queries - self.told
-        share, fewest = CONSTANTS.failed_share, CONSTANTS.fewest_queries
+        share, fewest = _FAILED, _FEWEST
         if untold > share * self.queries and self.queries >= fewest:
             messages.append(
                 f"{untold} of {self.queries} queries were never told: call tell after them."
             )
         if self.failed > share * self.told and self.told >= fewest:
             messages.append(f"Most queries fail ({self.failed} of {self.told}): training diverges.")
-        if self.worsened > CONSTANTS.worsening:
+        if self.worsened > _WORSENING:
             messages.append(
                 "The metric is worse than it was at first. It should be a loss, or an accuracy with "
                 "metric='accuracy', and no gain."

@@ -1,19 +1,17 @@
-"""The plan of a whole run: strong regularization, the learning rate, trials of the rest, and the end.
+"""The plan of a whole run: the learning rate, strong regularization, then the run itself.
 
-    1. If a strength is far from 0, a comparison with all strengths switched off.
-    2. While the learning rate is not settled, and during the first fifth of the run: a line search from
-       the present state.
-    3. From one state after another, trials of the other hyperparameters. Each is judged by its advantage
-       over the present configuration on the same batches. A better one is taken with its state. A run
-       that stalls searches around its learning rate again.
-    4. No trials in the last fifth, so that the final network has been trained to its end.
+    1. From the first state: strengths that are far from 0 are weakened if that is no worse, and the
+       learning rate is searched.
+    2. The run plays the incumbent. After 5, 10 and 20 % of the rounds the weakened strengths are compared
+       with the given ones, unless these were clearly worse; a rate that is not settled is searched again.
+    3. Trials of the other hyperparameters, as far as their rounds are cheap because the run learns
+       little, and of a smaller rate where it hardly learns.
+    4. Nothing is tried in the last fifth, so that the final network has been trained to its end.
 
-A run that falls far behind its best level returns to the previous state. A run that has not begun to
-learn, such as a network that died in its first rounds, restarts with a tenth of its learning rate.
+A run that falls far behind its best level returns to the previous state.
 """
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Generator, Tensor
@@ -25,29 +23,25 @@ from botorch_costly.tuners.twins.candidates import (
     momentum_columns,
     number_columns,
     rate_columns,
-    switched_off,
     tenfold,
+    weakened,
 )
 from botorch_costly.tuners.twins.constants import CONSTANTS
-from botorch_costly.tuners.twins.rates import RateSearch, Start
-from botorch_costly.tuners.twins.run_budget import Result, RunBudget, Steps
-from botorch_costly.tuners.twins.switch_off import SwitchOff
-from botorch_costly.tuners.twins.trials import Outcome, Trials
+from botorch_costly.tuners.twins.curve import Slope, price
+from botorch_costly.tuners.twins.rates import RateSearch
+from botorch_costly.tuners.twins.run_budget import RunBudget, Steps
+from botorch_costly.tuners.twins.strengths import Strengths
+from botorch_costly.tuners.twins.trials import Challenge, Side, Start, Trials, unit_of
 
-
-@dataclass
-class _Radius:
-    """Length and distance of trials; both grow while trials are uninformative."""
-
-    rounds: int
-    box: float = CONSTANTS.box
-
-    def adapt(self, outcome: Outcome, longest: int) -> None:
-        if outcome.is_uninformative:
-            self.box = min(self.box * CONSTANTS.widening, CONSTANTS.largest_box)
-            self.rounds = min(2 * self.rounds, max(longest, self.rounds))
-        elif not outcome.advantage > 0:
-            self.box = max(self.box * CONSTANTS.narrowing, CONSTANTS.smallest_box)
+_MARKS = (0.05, 0.1, 0.2)  # shares of the run
+_LONGEST = 0.1  # share of the run that a trial may last
+_SEARCH = 0.15  # share of the run that a search may give back
+_SEGMENT = 0.05  # share of the run that is played between two queries
+_MOST_FALLS = 6
+_GROWTH = 1.1  # factor by which the lead of a smaller rate grows, rather than fades
+_FLAT = 0.01  # levels; a run that moved less than this has learnt nothing
+_EARLY = 0.1  # share of the run in which nothing counts as a stall
+_STALL_WAIT = 2.5  # factor of the rounds trained before the next stall
 
 
 class Plan:
@@ -68,35 +62,30 @@ class Plan:
         self._rates = rate_columns(space)
         self._unsettled = list(self._rates)
         self._fixed = set(self._rates) | momentum_columns(space)  # except in the rate search
-        self._radius = _Radius(max(2, round(CONSTANTS.shortest_trial * budget.horizon)))
-        self._until = int(CONSTANTS.trials_share * budget.horizon)
-        self._next = self._next_search = self._falls = 0  # the first two in rounds trained
-        self._fell_from = -1  # rounds trained of the state before the last fall
-        self._off_is_due, self._off_again = True, False  # whether to try switching off
+        self._strengths = Strengths(start, weakened(space, start, self._fixed))
+        self._marks = [round(share * budget.horizon) for share in _MARKS]
+        self._longer = 1  # factor of the rounds of a trial after searches that told nothing
+        self._due = True  # whether rates that are not settled are searched now
+        self._falls, self._fell_from = 0, -1  # and rounds trained of the state before the last fall
+        self._next_stall = _EARLY * budget.horizon  # rounds trained
         self._before: list[Tensor] = []  # earlier incumbents
         self._plays = True  # whether the present step plays the incumbent rather than a trial
-        self._is_over = False  # whether there are no more trials
         self._state = budget.mark()  # state that the incumbent starts from
         self._origin: int | None = self._state  # first state, until the run has begun to learn
-        self._first_level = math.nan
-        self._rates_until, self._restarts = CONSTANTS.rate_search_share * budget.horizon, 0
 
     def run(self) -> Steps[None]:
         """Play all rounds."""
-        budget = self.budget
-        while budget.left > 0:
-            self._is_over |= budget.spent + 2 * self._length() > self._until
-            if self._is_over:
-                rounds = max(1, round(CONSTANTS.final_segment * budget.horizon))
-                yield from self._last(min(rounds, budget.left))
-            else:
-                yield from self._stretch(self._length())
-            self._drop_unneeded()
+        while self.budget.left > 0:
+            self._pass_marks()
+            yield from self._stretch()
+            if self._has_begun:
+                self._origin = None
+            origin = () if self._origin is None else (self._origin,)
+            self.budget.drop_all_but(self._state, *origin)
 
     def extend(self, horizon: int) -> None:
         """Plan for another horizon from the next step on."""
         self.budget.horizon = horizon
-        self._until, self._is_over = int(CONSTANTS.trials_share * horizon), False
 
     @property
     def state_of_incumbent(self) -> int | None:
@@ -108,7 +97,7 @@ class Plan:
         self._plays = True
         while self.budget.left > 0:
             yield from self.budget.play(
-                self.incumbent, 1, "the incumbent; no state can be gone back to", query=False
+                self.incumbent, 1, "the incumbent; nothing is tried", query=False
             )
 
     def again(self) -> Steps[None]:
@@ -118,132 +107,183 @@ class Plan:
         self._state = self.budget.mark()
         return self.run()
 
-    @property
-    def _searches(self) -> bool:
-        return bool(self._unsettled) and self.budget.spent < self._rates_until
-
-    def _length(self) -> int:
-        """Return the rounds of the next stretch: those of a trial, or more until trials are due."""
-        budget = self.budget
-        rounds = max(self._radius.rounds, round(CONSTANTS.trial_growth * budget.trained))
-        if self._searches:
-            return rounds
-        wait = min(self._next - budget.trained, int(CONSTANTS.longest_trial * budget.horizon))
-        return max(rounds, wait)
-
-    def _stretch(self, rounds: int) -> Steps[None]:
+    def _stretch(self) -> Steps[None]:
         """Play the incumbent, and compare other configurations with it from the same state."""
         budget = self.budget
+        tests = self._strengths.is_due
+        # A test after the first state lasts longer than the rates that it would be compared with.
+        searches = self._due and bool(self._unsettled) and not (tests and budget.trained > 0)
+        stalls = not searches and self._stalls(budget.curve.latest)
+        trial = self._trial_length()
+        tries = not (searches or tests or stalls) and self._tries(trial)
+        is_trial = searches or tests or stalls or tries
+        rounds = min(trial if is_trial else self._segment_length(), budget.left)
         state, began, trained = self._state, budget.spent, budget.trained
-        level = yield from self._play(rounds, CONSTANTS.comparison)
+        early, half = math.nan, rounds // 2 if searches else 0
+        if half > 0:
+            early = yield from self._play(half, state)
+        level = yield from self._play(rounds - half, None if half > 0 else state)
+        self._state, self._plays = budget.mark(), False
         if math.isnan(level):
             return
         slope = budget.curve.slope(budget.trained, level)
-        start = Start(state, self._state, self.incumbent, rounds, level, slope, trained, began)
-        off = None
-        if self._off_is_due and budget.stock.affords(rounds):
-            off = switched_off(self._space, self.incumbent, self._fixed)
-        if off is not None:
-            yield from self._switch_off(start, off)
-        elif self._searches:
+        present = Side(self.incumbent, level, self._state, early)
+        start = Start(state, present, rounds, slope, trained, began)
+        if tests:
+            start = yield from self._test_strengths(start)
+        if searches:
             yield from self._search_rate(start)
-        elif self._fell(level):
+        elif self._fell(start.incumbent.level):
             self._go_back(state)
-        elif self._has_not_begun(level):
-            self._restart()
-        elif self._stalls(start):
-            self._next_search = int(CONSTANTS.stall_wait * budget.trained)
-            yield from self._search_rate(start, stalled=True)
+        elif stalls:
+            yield from self._try_slower(start)
+        elif tries:
+            yield from self._try_others(start)
         else:
-            if trained >= self._next:
-                level = yield from self._try_others(start)
-            budget.curve.add(budget.trained, level)
+            budget.curve.add(budget.trained, start.incumbent.level)
 
-    def _last(self, rounds: int) -> Steps[None]:
-        """Play the incumbent after the last trial, and go back after a fall."""
-        state = self._state
-        level = yield from self._play(rounds)
-        if self._fell(level):
-            self._go_back(state)
-        elif not math.isnan(level):
-            self.budget.curve.add(self.budget.trained, level)
+    def _pass_marks(self) -> None:
+        """Make searches and tests due at the marks; begin anew if nothing was learnt until the second."""
+        while self._marks and self.budget.spent >= self._marks[0]:
+            self._marks.pop(0)
+            self._due = True
+            self._strengths.renew()
+            is_late = len(self._marks) < len(_MARKS) - 1
+            if self._origin is not None and self._rates and is_late and self._has_begun is False:
+                self._begin_anew(self._origin)
 
-    def _play(self, rounds: int, queries: int = 1) -> Steps[float]:
-        """Play the incumbent; query it if the clock affords so many queries, of what may follow, too."""
-        budget, self._plays = self.budget, True
-        query = budget.may_query() and budget.stock.affords(queries * rounds, queries)
-        level = yield from budget.play(
-            self.incumbent, rounds, "the incumbent", state=self._state, query=query
-        )
-        self._state, self._plays = budget.mark(), False
-        return level
-
-    def _stalls(self, start: Start) -> bool:
-        """Return whether the run hardly learns any more, as with too large a learning rate."""
-        early = CONSTANTS.early_share * self.budget.horizon
-        waited = start.trained >= max(self._next_search, early)
-        return bool(self._rates) and start.learns.expected < CONSTANTS.typical_slope / 2 and waited
-
-    def _search_rate(self, start: Start, *, stalled: bool = False) -> Steps[None]:
+    def _begin_anew(self, origin: int) -> None:
+        """Return to the first state with a tenth of the rates."""
         budget = self.budget
-        column = self._unsettled[0] if self._unsettled else self._rates[0]
-        search = RateSearch(budget, start, column, tenfold(self._space, column), self._until)
-        steps = search.after_a_stall() if stalled else search.at_first()
-        point, tried = yield from self._credited(steps)
-        if search.settled and self._unsettled:
-            self._unsettled.pop(0)
-        elif not stalled:  # the run has not begun to learn, and differences need more rounds
-            longest = round(CONSTANTS.longest_trial * budget.horizon)
-            self._radius.rounds = min(2 * self._radius.rounds, longest)
-        self._off_is_due, self._off_again = self._off_again, False
-        assert tried.state is not None
-        self._take(point, tried.state)
-        budget.curve.add(budget.trained, tried.level)
-        if self._fell(tried.level):
-            self._go_back(start.state)
+        budget.give_back(budget.trained, 0.0)
+        self.incumbent = self._slower(self._slower(self.incumbent))
+        self._state = origin
+        budget.stand_at(origin)
+        budget.curve.points.clear()
 
-    def _try_others(self, start: Start) -> Steps[float]:
-        """Play trials, take the best of them, and return its level."""
-        budget, radius = self.budget, self._radius
+    @property
+    def _has_begun(self) -> bool | None:
+        """Whether the run has learnt anything since its first query; None before the second."""
+        levels = [level for _, level in self.budget.curve.points]
+        return max(levels) - min(levels) > _FLAT if len(levels) > 1 else None
+
+    def _trial_length(self) -> int:
+        first = max(2, round(CONSTANTS.first_rounds * self.budget.horizon ** (1 / 3)))
+        rounds = max(first, round(CONSTANTS.trial_rounds * self.budget.trained))
+        return min(self._longer * rounds, round(_LONGEST * self.budget.horizon))
+
+    def _segment_length(self) -> int:
+        """Return the rounds until the next query where nothing is tried."""
+        segment = max(2, round(_SEGMENT * self.budget.horizon))
+        until_mark = self._marks[0] - self.budget.spent if self._marks else segment
+        return min(segment, max(until_mark, 1))
+
+    def _play(self, rounds: int, state: int | None) -> Steps[float]:
+        """Play the incumbent, with a query at the end if the shares afford it."""
+        budget, self._plays = self.budget, True
+        query = budget.may_query() and budget.stock.affords(rounds)
+        return (
+            yield from budget.play(
+                self.incumbent, rounds, "the incumbent", state=state, query=query
+            )
+        )
+
+    def _stalls(self, slope: Slope) -> bool:
+        """Return whether the run hardly learns, as with too large a rate."""
+        waited = self.budget.trained >= self._next_stall
+        return bool(self._rates) and waited and slope.expected < CONSTANTS.typical_slope / 2
+
+    def _try_slower(self, start: Start) -> Steps[None]:
+        """Take a third of the learning rate if its lead over the present one grows.
+
+        A smaller step calms a network at once, even where a larger one ends better: the first lead says
+        nothing, but its growth does.
+        """
+        budget, challenge = self.budget, Challenge(self.budget, start)
+        self._next_stall = _STALL_WAIT * budget.trained
+        chosen = start.incumbent
+        if budget.affords_trial(3 * start.rounds, 3):
+            budget.trials += price(start.slope.upper, start.rounds, budget.left)
+            trial = yield from challenge.play(
+                self._slower(self.incumbent), "a trial of a smaller learning rate"
+            )
+            if trial.level > chosen.level:
+                chosen = yield from challenge.confirm(trial, CONSTANTS.level_noise, growth=_GROWTH)
+        self._take(chosen)
+        budget.curve.add(budget.trained, chosen.level)
+
+    def _tries(self, rounds: int) -> bool:
+        """Return whether trials of so many rounds can be cheap enough."""
+        slope = self.budget.curve.latest.upper
+        known = len(self.budget.curve.points) > 1
+        return known and self.budget.affords_cost(slope, rounds, unit_of(slope) / 2)
+
+    def _test_strengths(self, start: Start) -> Steps[Start]:
+        """Compare weak strengths with those that were given; return the start with the better ones."""
+        other, challenge = (
+            self._strengths.other(start.incumbent.point),
+            Challenge(self.budget, start),
+        )
+        if other is None or not self.budget.affords_trial(3 * start.rounds, 3):
+            return start
+        trial = yield from challenge.play(other, "a trial with other strengths")
+        better = self._strengths.judge(trial, start.incumbent, is_first=start.trained == 0)
+        if better and start.trained > 0:
+            chosen = yield from challenge.confirm(trial)
+        else:
+            chosen = trial if better else start.incumbent
+        self._strengths.take(chosen.point)
+        self._take(chosen)
+        return start._replace(incumbent=chosen)
+
+    def _search_rate(self, start: Start) -> Steps[None]:
+        budget, column = self.budget, self._unsettled[0]
+        most = round(_SEARCH * budget.horizon)
+        allowance = min(CONSTANTS.search_rounds * start.rounds, most)
+        tenfold_step = tenfold(self._space, column)
+        search = RateSearch(budget, start, column, tenfold_step, allowance, self._lead)
+        found = yield from search.run()
+        budget.give_back(search.lost, start.slope.upper)
+        if search.is_conclusive:
+            self._unsettled.pop(0)
+            self._origin = None
+        else:
+            self._due, self._longer = False, 2 * self._longer
+        if not torch.equal(found.point, start.incumbent.point):
+            budget.change(found.level - start.incumbent.level)
+        self._take(found)
+        budget.curve.add(budget.trained, found.level)
+
+    def _try_others(self, start: Start) -> Steps[None]:
+        """Play trials, and take the best of them."""
 
         def draw() -> Tensor:
-            return candidates(self._space, self.incumbent, radius.box, self._fixed, self._generator)
+            return candidates(
+                self._space, self.incumbent, CONSTANTS.box, self._fixed, self._generator
+            )
 
-        outcome = yield from Trials(budget, start, self._belief, draw).run(self._until)
-        self._take(outcome.point, outcome.state)
-        if outcome.trials:
-            radius.adapt(outcome, round(CONSTANTS.longest_trial * budget.horizon))
-            if not outcome.advantage > 0 and start.slope >= CONSTANTS.stuck_slope:
-                learns = start.slope > CONSTANTS.typical_slope / 2
-                patience = CONSTANTS.patience if learns else CONSTANTS.short_patience
-                self._next = int(max(patience * budget.trained, budget.trained + 3 * start.rounds))
-        return outcome.level
+        chosen = yield from Trials(self.budget, start, self._belief, draw).run()
+        self._take(chosen)
+        self.budget.curve.add(self.budget.trained, chosen.level)
 
-    def _switch_off(self, start: Start, off: Tensor) -> Steps[None]:
-        """Switch strengths off if that is better; if inconclusive, repeat it at another rate."""
-        budget = self.budget
-        outcome = yield from self._credited(SwitchOff(budget, start, off, self._until).run())
-        self._take(outcome.point, outcome.state)
-        budget.curve.add(budget.trained, outcome.level)
-        self._off_is_due, self._off_again = False, outcome.largest < CONSTANTS.off_repeat
+    def _lead(self, side: Side) -> None:
+        """Note the configuration and the state that a run which is stopped now hands over."""
+        if side.state is not None:
+            self.incumbent, self._state = side.point, side.state
 
-    def _credited(self, steps: Steps[Result]) -> Steps[Result]:
-        """Play steps whose cost is not charged to the account of the trials."""
-        cost_before = self.budget.cost
-        result = yield from steps
-        self.budget.credit += self.budget.cost - cost_before
-        return result
-
-    def _take(self, point: Tensor, state: int) -> None:
-        if not torch.equal(point, self.incumbent):
+    def _take(self, side: Side) -> None:
+        assert side.state is not None
+        if not torch.equal(side.point, self.incumbent):
             self._before.append(self.incumbent)
-        self.incumbent, self._state = point, state
-        self.budget.stand_at(state)
+        self.incumbent, self._state = side.point, side.state
+        self.budget.stand_at(side.state)
 
     def _fell(self, level: float) -> bool:
-        # NaN, from a stretch without a query, is no fall; a diverged network always is.
-        fell = level == -math.inf or level < self.budget.curve.best - CONSTANTS.fall
-        return fell and self._falls < CONSTANTS.max_falls
+        """Return whether a network diverged, lost half of what it had or all that it had learnt."""
+        best, first = self.budget.curve.best, self.budget.curve.first
+        lost = best - level > CONSTANTS.fall
+        forgot = best > first + CONSTANTS.level_noise and level <= first
+        return (level == -math.inf or lost or forgot) and self._falls < _MOST_FALLS
 
     def _go_back(self, state: int) -> None:
         """Return to a state; after a second fall from there change the incumbent, too.
@@ -255,46 +295,13 @@ class Plan:
         self._falls += 1
         budget.give_back(budget.trained - trained, CONSTANTS.typical_slope)
         if again:
-            self.incumbent = self._before.pop() if self._before else self._slower()
+            self.incumbent = self._before.pop() if self._before else self._slower(self.incumbent)
         self._state = state
         budget.stand_at(state)
 
-    def _drop_unneeded(self) -> None:
-        """Drop all states but the present one, and the first until the run has begun to learn."""
-        budget = self.budget
-        if math.isnan(self._first_level) and budget.curve.points:
-            self._first_level = budget.curve.points[0][1]
-        late = budget.spent > CONSTANTS.restart_share * budget.horizon
-        if late or budget.curve.best > self._first_level + CONSTANTS.learnt_gain:
-            self._origin = None
-        origin = () if self._origin is None else (self._origin,)
-        budget.drop_all_but(self._state, *origin)
-
-    def _has_not_begun(self, level: float) -> bool:
-        """Return whether a run is no better than at its first query though it trained for a while."""
-        due = self.budget.trained >= CONSTANTS.restart_due * self.budget.horizon
-        may = self._origin is not None and self._restarts < CONSTANTS.max_restarts
-        begun = self._first_level + CONSTANTS.learnt_gain
-        return due and may and bool(self._rates) and max(level, self.budget.curve.best) <= begun
-
-    def _restart(self) -> None:
-        """Return to the first state with a tenth of the learning rates, and search them again."""
-        budget = self.budget
-        assert self._origin is not None
-        self._restarts += 1
-        budget.give_back(budget.trained, 0.0)
-        for _ in range(2):
-            self.incumbent = self._slower()
-        self._state = self._origin
-        budget.stand_at(self._state)
-        budget.curve.points.clear()
-        self._unsettled = list(self._rates)
-        self._rates_until = budget.spent + CONSTANTS.rate_search_share * budget.horizon
-        self._next = self._next_search = 0
-
-    def _slower(self) -> Tensor:
-        """Return the incumbent with a third of its learning rates."""
-        point = self.incumbent.clone()
+    def _slower(self, point: Tensor) -> Tensor:
+        """Return a configuration with a third of its learning rates."""
+        point = point.clone()
         for column in self._rates:
             lower = point[column] - tenfold(self._space, column) / 2
             point[column] = lower.clamp_min(0)

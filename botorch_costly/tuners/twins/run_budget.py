@@ -30,6 +30,10 @@ class Step(NamedTuple):
     drop: tuple[int, ...] = ()  # numbers of states that are not needed any more
 
 
+_TRIALS = 0.8  # share of the horizon in which there are trials
+_PROMISED = 0.2  # share of the expected gain of a trial that trials may cost
+_EARLY = 0.05  # share of the horizon by which queries may run ahead of their pace
+
 # Yields steps and receives the level after each: -inf after a failed query, NaN without a query.
 Steps = Generator[Step, float, Result]
 
@@ -39,18 +43,19 @@ class RunBudget:
 
     Args:
         horizon: Rounds of compute, including those given back.
-        credit: Largest cost of exploration at the end of the run, in log loss.
         queries: Largest share of queried rounds.
 
     Attributes:
+        trials: Expected cost of trials since the last one that was better, in log loss.
         stock: Queries that a share of the clock affords at the beginning of the next step.
     """
 
-    def __init__(self, horizon: int, credit: float, queries: float) -> None:
-        self.horizon, self.credit, self._share = horizon, credit, queries
+    def __init__(self, horizon: int, queries: float) -> None:
+        self.horizon, self._share = horizon, queries
         self.curve, self.stock = Curve(), Stock()
         self.spent = self.queries = self.given_back = 0
         self.cost = self.gained = 0.0
+        self.trials = 0.0  # cost of trials since the last that was better
         self.changes = 0
         self.trained = 0  # rounds of the present state
         self._states: dict[int, int] = {}  # number of a kept state -> rounds it was trained for
@@ -65,13 +70,26 @@ class RunBudget:
 
     def may_query(self) -> bool:
         """Return whether a further query keeps to the share; early queries may run ahead of it."""
-        pace = self._share * self.spent + CONSTANTS.early_queries * self.horizon
+        pace = self._share * self.spent + _EARLY * self.horizon
         return self.queries + 1 <= min(pace, self._share * self.horizon - 1)
 
-    def has_room(self, rounds: int, until: int, queries: int = 1) -> bool:
-        """Return whether rounds end by round ``until`` and their queries keep to the shares."""
+    def affords_trial(self, rounds: int, queries: int = 1) -> bool:
+        """Return whether rounds end before the last part, and their queries keep to the shares."""
         within = self.queries + queries <= self._share * self.horizon
-        return within and self.spent + rounds <= until and self.stock.affords(rounds, queries)
+        in_time = self.spent + rounds <= int(_TRIALS * self.horizon)
+        return within and in_time and self.stock.affords(rounds, queries)
+
+    def affords_cost(self, slope: float, rounds: int, promise: float) -> bool:
+        """Return whether the account of trials covers rounds; it need not if the run learns so little.
+
+        Args:
+            slope: Upper bound of the slope of the run.
+            rounds: Rounds that are given back.
+            promise: Expected gain, in log loss; a share of it may be spent as well.
+        """
+        allowed = CONSTANTS.exploring + _PROMISED * promise
+        is_cheap = slope < CONSTANTS.level_noise
+        return is_cheap or self.trials + price(slope, rounds, self.left) <= allowed
 
     def mark(self) -> int:
         """Mark the present state to be kept; return its number."""
@@ -151,14 +169,3 @@ class RunBudget:
         """
         self.changes += 1
         self.gained += gained if math.isfinite(gained) else 0.0
-
-    def affords(self, rounds: int, slope: float, promise: float) -> bool:
-        """Return whether the account covers a trial whose rounds are given back.
-
-        Args:
-            rounds: Rounds of the trial.
-            slope: Slope of the run.
-            promise: Expected gain of the trial in log loss; a share of it adds to the account.
-        """
-        allowed = self.credit + CONSTANTS.promised_share * promise
-        return self.cost + price(slope, rounds, self.left) <= allowed

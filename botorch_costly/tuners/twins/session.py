@@ -2,33 +2,39 @@
 
 import contextlib
 import logging
-from collections.abc import Iterator, Mapping
-from typing import Any
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Self
 
 import torch
-from torch.optim.lr_scheduler import LRScheduler
 
 from botorch_costly.ask_tell.around import Around
 from botorch_costly.ask_tell.surroundings import undisturbed
-from botorch_costly.device import check_device
 from botorch_costly.errors import RestoreError, StateMismatchError, check, shortened
 from botorch_costly.parameters import Scheduled
 from botorch_costly.records import Observation, Plain, TwinDecision
-from botorch_costly.states import Stateful, check_states_of, kinds_of, outside_inference
-from botorch_costly.tuners.twins.kept_states import copies_of, drop_all_but, restore
+from botorch_costly.rewards.metric_gain import Kind
+from botorch_costly.space import SearchSpace
+from botorch_costly.states import outside_inference
+from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
+from botorch_costly.tuners.twins.parts import Component, Parts
+from botorch_costly.tuners.twins.run_length import StepCounter
 from botorch_costly.tuners.twins.tuner import TwinTuner
 
 _logger = logging.getLogger(__name__)
 
 
 class Session(Around[TwinDecision]):
-    """A tuner, and the parts of a training run that it restores.
+    """Tune hyperparameters in one training run, whose parts go back to earlier states.
 
     The parts are all objects that training changes: network, optimizers, schedulers, a gradient scaler,
     exponential averages, generators, data loaders with a ``state_dict``. The global generators of Python,
     NumPy and torch are restored, too, so that a loop over a fresh ``DataLoader`` yields the same batches.
     If the order of the data cannot be restored, twins see different batches: comparisons are noisier,
     and the tuner learns the noise.
+
+    A run of fewer than 500 steps of its optimizer, or of rounds of one or two, is too short to compare
+    settings. After its first round one warning says so, and it is trained with its start.
 
     A scheduler is restored as well, so that twins train with equal rates: at the end it has counted the
     rounds that lead to the last state, fewer than the horizon. If a rate has to end where its schedule
@@ -39,45 +45,96 @@ class Session(Around[TwinDecision]):
     the rest of the run plays the incumbent.
 
     Args:
-        tuner: A ``TwinTuner``.
+        space: Search space; see ``TwinTuner`` for its learning rates.
+        horizon: Rounds of compute, including those given back.
         parts: Objects with ``state_dict`` and ``load_state_dict``, and ``torch.Generator`` objects.
+        start: First configuration, such as your default; the middle of the space if omitted.
+        metric: Kind of the metric: ``"loss"``, at least 0, or ``"accuracy"``, a fraction.
+        queries: Largest share of queried rounds.
+        overhead: Largest share of the clock that queries and the tuner may take, in (0, 1]; no limit if
+            omitted.
+        clock: Function that returns seconds.
+        seed: Seed of all random draws.
         device: Device of the copies; ``"cpu"`` saves memory of an accelerator. That of each part if
             omitted.
         keep_best: Whether the state of the best query is copied as well, for ``restore_best``. By default
             the result of a run is its last state, which has been trained to its end.
 
     Raises:
-        InvalidArgumentError: If the tuner is not a ``TwinTuner``, a part has no state, or the device
-            does not exist.
+        InvalidArgumentError: If an argument is outside its range, a part has no state, or the device does
+            not exist.
+        InvalidConfigError: If ``start`` does not belong to the space.
+        InvalidSpaceError: If the space holds a single configuration.
 
     Example::
 
-        session = Session(TwinTuner(space, 300, start=default), network, optimizer)
+        session = Session(space, 300, network, optimizer, start=default)
         for decision in session:
             train_one_round(**decision.config)
             if decision.query:
                 session.tell(decision, validation_loss())
     """
 
+    _counter: StepCounter | None = None  # until the run is known to be long enough
+
     def __init__(
         self,
-        tuner: TwinTuner,
-        *parts: Stateful | torch.Generator,
+        space: SearchSpace,
+        horizon: int,
+        *parts: Component,
+        start: Mapping[str, Plain] | None = None,
+        metric: Kind = "loss",
+        queries: float = 0.3,
+        overhead: float | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+        seed: int = 0,
         device: torch.device | str | None = None,
         keep_best: bool = False,
+    ) -> None:
+        expected = "a SearchSpace (a tuner of your own and its parts go to Session.of)"
+        check(isinstance(space, SearchSpace), "space", expected, space)
+        tuner = TwinTuner(
+            space,
+            horizon,
+            start=start,
+            metric=metric,
+            queries=queries,
+            overhead=overhead,
+            clock=clock,
+            seed=seed,
+        )
+        self._begin(tuner, parts, device, keep_best)
+        self._counter = StepCounter(parts)
+
+    @classmethod
+    def of(
+        cls,
+        tuner: TwinTuner,
+        *parts: Component,
+        device: torch.device | str | None = None,
+        keep_best: bool = False,
+    ) -> Self:
+        """Return a session of a ``TwinTuner`` that exists; other arguments and errors of the class.
+
+        Such a session compares settings however short the run is.
+        """
+        session = cls.__new__(cls)
+        session._begin(tuner, parts, device, keep_best)
+        return session
+
+    def _begin(
+        self,
+        tuner: TwinTuner,
+        parts: tuple[Component, ...],
+        device: torch.device | str | None,
+        keep_best: bool,
     ) -> None:
         expected = (
             "a TwinTuner (loggers and ranks go around its session: LoggedTuner(session, loggers))"
         )
         check(isinstance(tuner, TwinTuner), "tuner", expected, tuner)
-        check(len(parts) > 0, "parts", "at least one network, optimizer, ..", parts)
-        for component in parts:
-            stateful = isinstance(component, torch.Generator) or (
-                hasattr(component, "state_dict") and hasattr(component, "load_state_dict")
-            )
-            expected = "parts with a state_dict and a load_state_dict, or generators"
-            check(stateful and not isinstance(component, type), "parts", expected, component)
-        if _plays_a_schedule(tuner) and any(isinstance(p, LRScheduler) for p in parts):
+        self.tuner, self._parts = tuner, Parts(parts, device)
+        if _plays_a_schedule(tuner) and self._parts.have_scheduler:
             _logger.warning(
                 "A scheduler is among the parts, and the tuner lets the learning rate fall at the end, "
                 "too. Tune Scheduled(low, high, base='constant') and let your scheduler do it."
@@ -89,8 +146,6 @@ class Session(Around[TwinDecision]):
                 "the parts as they are now; for a new run make a new tuner.",
                 tuner.position[1],
             )
-        self.tuner, self._parts = tuner, parts
-        self._device = None if device is None else check_device(device)
         # Position of the tuner after the latest ask of this session.
         self._position: tuple[int, int] | None = None
         self._keeps_best = keep_best
@@ -115,6 +170,7 @@ class Session(Around[TwinDecision]):
                 since this session's latest ``ask``, so that it assumes another state of the parts.
         """
         self._check_position()
+        self._check_length()
         try:
             decision, position = self._asked()
         except _NoWayBackError as error:
@@ -122,7 +178,7 @@ class Session(Around[TwinDecision]):
             decision, position = self._asked()  # the incumbent goes on from the present state
         self._position = position
         best = [] if self._best is None else [self._best["state"]]
-        drop_all_but(self._parts, [*self.tuner.kept.values(), *best])
+        self._parts.drop_all_but([*self.tuner.kept.values(), *best])
         return decision
 
     def _asked(self) -> tuple[TwinDecision, tuple[int, int]]:
@@ -132,6 +188,16 @@ class Session(Around[TwinDecision]):
             for number in decision.drop:
                 self.tuner.kept.pop(number, None)
             return decision, self.tuner.position
+
+    def _check_length(self) -> None:
+        """After the first round, settle a run that is too short to find anything out."""
+        rounds = len(self.tuner.decisions)
+        if self._counter is None or rounds == 0:
+            return
+        reason, self._counter = self._counter.verdict(rounds, self.tuner.horizon), None
+        if reason is not None:
+            self.tuner.settle()
+            _logger.warning("%s. The run is trained with its start, as without a tuner.", reason)
 
     def _check_position(self) -> None:
         (loads, asked), (now, by_all) = self._position or self.tuner.position, self.tuner.position
@@ -153,11 +219,11 @@ class Session(Around[TwinDecision]):
             kept[decision.keep] = self._copy_of_now()
         if decision.restore is not None:
             now = kept[decision.keep] if decision.keep is not None else self._copy_of_now()
-            self._restore(kept[decision.restore], now)
+            self._parts.restore(kept[decision.restore], now)
 
     def _copy_of_now(self) -> list[Any]:
         try:
-            return self._copied()
+            return self._parts.copied()
         except Exception as error:
             raise _NoWayBackError(
                 "A state of training could not be copied "
@@ -169,8 +235,8 @@ class Session(Around[TwinDecision]):
         if number in self.tuner.kept:
             now = None
             with contextlib.suppress(Exception):  # such parts may still be able to load a state
-                now = self._copied()
-            self._restore(self.tuner.kept[number], now)
+                now = self._parts.copied()
+            self._parts.restore(self.tuner.kept[number], now)
         self.tuner.settle()
         _logger.warning(
             "%s The rest of the run plays the incumbent: nothing is tried, for there is no way back.",
@@ -201,12 +267,12 @@ class Session(Around[TwinDecision]):
         if self._best is None:
             expected = "a query told in a session with keep_best=True"
             raise RestoreError("restore_best", expected, "none")
-        self._restore(self._best["state"], self._copied())
+        self._parts.restore(self._best["state"], self._parts.copied())
         self.tuner.settle()
         return float(self._best["metric"])
 
     @outside_inference()
-    def restore_incumbent(self) -> dict[str, Plain]:
+    def finish(self) -> dict[str, Plain]:
         """Bring the parts into the state of the incumbent, and return the incumbent.
 
         Call it to end a run before its horizon, because the present state may be that of a trial. The
@@ -221,10 +287,18 @@ class Session(Around[TwinDecision]):
         if number is not None:
             held = number in self.tuner.kept
             expected = "a tuner whose rounds this session has asked for"
-            check(held, "restore_incumbent", expected, "no such state", RestoreError)
-            self._restore(self.tuner.kept[number], self._copied())
+            check(held, "finish", expected, "no such state", RestoreError)
+            self._parts.restore(self.tuner.kept[number], self._parts.copied())
         self.tuner.settle()
         return self.tuner.incumbent
+
+    def diagnose(self) -> TwinDiagnosis:
+        """Return whether compute binds, the cost of exploration so far, and whether it has paid."""
+        return self.tuner.diagnose()
+
+    def summary(self) -> str:
+        """Return a few lines on the rounds, the queries, the cost of exploration and the incumbent."""
+        return self.tuner.summary()
 
     def _keep_if_best(self, metric: float) -> None:
         if self._best is not None:
@@ -232,7 +306,7 @@ class Session(Around[TwinDecision]):
             if (gained if self.tuner.maximize else -gained) <= 0:
                 return
         try:
-            state = self._copied()
+            state = self._parts.copied()
         except Exception as error:
             self._keeps_best = False
             _logger.warning(
@@ -241,15 +315,9 @@ class Session(Around[TwinDecision]):
         else:
             self._best = {"metric": metric, "state": state}
 
-    def _copied(self) -> list[Any]:
-        return copies_of(self._parts, self._device)
-
-    def _restore(self, kept: list[Any], now: list[Any] | None) -> None:
-        restore(self._parts, kept, now)
-
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the tuner, with its kept states; save the parts separately."""
-        state = {"tuner": self.tuner.state_dict(), "parts": kinds_of(self._parts)}
+        state = {"tuner": self.tuner.state_dict(), "parts": self._parts.kinds}
         return state if self._best is None else {**state, "best": dict(self._best)}
 
     @outside_inference()
@@ -271,20 +339,9 @@ class Session(Around[TwinDecision]):
         best = state.get("best")
         whole = best is None or (isinstance(best, Mapping) and {"metric", "state"} == set(best))
         check(whole, "state: best", "a metric and a state", best, StateMismatchError)
-        self._check_kept(state, best)
+        self._parts.check_kept(state["tuner"], best, state.get("parts"))
         self.tuner.load_state_dict(state["tuner"], changed=changed)
-        self._best, self._position = best, None
-
-    def _check_kept(self, state: Mapping[str, Any], best: Mapping[str, Any] | None) -> None:
-        """Raise unless the kept states belong to the parts of this session."""
-        tuner = state["tuner"]
-        kept = tuner.get("kept") if isinstance(tuner, Mapping) else None
-        held = [*kept.values()] if isinstance(kept, Mapping) else []
-        held = held if best is None else [*held, best["state"]]
-        for pair in held:
-            whole = isinstance(pair, list | tuple) and len(pair) == 2
-            check(whole, "state: kept", "states of parts and generators", pair, StateMismatchError)
-        check_states_of(self._parts, [states for states, _ in held], state.get("parts"))
+        self._best, self._position, self._counter = best, None, None
 
 
 class _NoWayBackError(Exception):

@@ -32,7 +32,6 @@ class TwinStrategy(PlannedStrategy):
         space: Search space of the configurations.
         start: Encoded first configuration.
         horizon: Rounds of compute.
-        exploring: Largest cost of trials at the end of the run, in log loss.
         queries: Largest share of queried rounds.
         seed: Seed of all random draws.
 
@@ -49,12 +48,11 @@ class TwinStrategy(PlannedStrategy):
         space: SearchSpace,
         start: Tensor,
         horizon: int,
-        exploring: float,
         queries: float,
         seed: int,
     ) -> None:
         self._space, self._start, self._horizon = space, start, horizon
-        self._exploring, self._queries, self._seed = exploring, queries, seed
+        self._queries, self._seed = queries, seed
         self.replay = Replay(self._plan, {0: horizon})
         self._levels: list[float] = []  # level after each step so far
         # Queries that are affordable before each step, the present one included.
@@ -175,7 +173,7 @@ class TwinStrategy(PlannedStrategy):
         return dict(saved) if last == self._horizon else {**saved, num_levels: self._horizon}
 
     def _plan(self, horizon: int) -> Plan:
-        budget = RunBudget(horizon, self._exploring, self._queries)
+        budget = RunBudget(horizon, self._queries)
         return Plan(self._space, self._start, budget, generator_of(self._seed))
 
 

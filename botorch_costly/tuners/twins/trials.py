@@ -1,135 +1,175 @@
-"""Trials of several hyperparameters at once, as long as they promise more than they cost."""
+"""Trials: other configurations are played from the state that the present one started from."""
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from botorch_costly.numerics.improvement import expected_improvement
 from botorch_costly.tuners.twins.belief import Row, TwinBelief
+from botorch_costly.tuners.twins.candidates import apart_from
 from botorch_costly.tuners.twins.constants import CONSTANTS
-from botorch_costly.tuners.twins.curve import price
-from botorch_costly.tuners.twins.rates import Start
+from botorch_costly.tuners.twins.curve import Slope, price
 from botorch_costly.tuners.twins.run_budget import RunBudget, Steps
 
-_EXTENSION = "a trial that goes on"
+_MOST = 4  # trials from one state; later states have learnt more
 
 
-@dataclass
-class Outcome:
-    """The best state after trials, and its configuration."""
+class Side(NamedTuple):
+    """A configuration that was played from a common state, its level, and the state after it."""
 
-    point: Tensor
+    point: Tensor  # encoded, shape: (d,)
+    level: float  # -inf if it diverged
+    state: int | None  # None if it is not kept
+    early: float = math.nan  # level after half of the rounds, of rates
+
+
+class Start(NamedTuple):
+    """The state that trials start from, and the present configuration after as many rounds."""
+
     state: int
-    level: float
-    advantage: float = 0.0
-    trials: int = 0
-    largest: float = 0.0  # largest size of an advantage
+    incumbent: Side
+    rounds: int
+    slope: Slope
+    trained: int  # rounds that the state was trained for
+    began: int  # rounds of compute spent when the state was kept
 
-    @property
-    def is_uninformative(self) -> bool:
-        """Whether there were trials, and none of them made a difference."""
-        return self.trials > 0 and self.largest < CONSTANTS.uninformative
+
+class Challenge:
+    """The comparison of one configuration with the present one.
+
+    A passing effect, such as the calm after a smaller step, fades when both go on; a lasting one grows.
+
+    Args:
+        budget: Budget of the run.
+        start: State and configuration that it is compared from.
+    """
+
+    def __init__(self, budget: RunBudget, start: Start) -> None:
+        self._budget, self._start = budget, start
+
+    def play(self, point: Tensor, reason: str) -> Steps[Side]:
+        """Play a configuration for as many rounds as the present one."""
+        start = self._start
+        level = yield from self._budget.play(
+            point, start.rounds, reason, state=start.state, began=start.began
+        )
+        self._budget.give_back(start.rounds, start.slope.upper)
+        return Side(point, level, self._budget.mark())
+
+    def confirm(
+        self, trial: Side, least: float = 0.0, *, growth: float = CONSTANTS.lasting_share
+    ) -> Steps[Side]:
+        """Let a trial and the present configuration go on; return the better one.
+
+        Args:
+            trial: A trial that leads.
+            least: Smallest last lead of a trial that is taken.
+            growth: Smallest factor from its first lead to the last one.
+        """
+        start, budget = self._start, self._budget
+        present, began = start.incumbent, start.began + start.rounds
+        sides = []
+        for side in (trial, present):
+            level = yield from budget.play(
+                side.point, start.rounds, "a trial that goes on", state=side.state, began=began
+            )
+            sides.append(Side(side.point, level, budget.mark()))
+        budget.give_back(start.rounds, start.slope.upper)
+        first, second = (a.level - b.level for a, b in ((trial, present), sides))
+        lasts = not math.isfinite(first) or second >= growth * first
+        if lasts and second > least:
+            budget.change(second)
+            return sides[0]
+        return sides[1]
 
 
 class Trials:
-    """Trials from one state.
+    """Trials of several hyperparameters at once, as long as they promise more than they cost.
 
     Args:
         budget: Budget of the run.
         start: State and configuration that the trials start from.
         belief: Model of the advantages; it observes the trials.
         draw: Function that returns candidates around the present configuration, shape ``m x d``.
+
+    Attributes:
+        largest: Largest size of an advantage so far; 0 before the first trial.
     """
 
     def __init__(
         self, budget: RunBudget, start: Start, belief: TwinBelief, draw: Callable[[], Tensor]
     ) -> None:
         self._budget, self._start, self._belief, self._draw = budget, start, belief, draw
+        self._challenge = Challenge(budget, start)
         self._tried: list[Tensor] = []
-        self._time = math.log(start.trained + start.rounds + CONSTANTS.time_offset * budget.horizon)
+        self._time = math.log(max(start.trained + start.rounds, 1))
+        self.largest = 0.0
 
-    def run(self, until: int) -> Steps[Outcome]:
-        """Play trials that end by round ``until``, and return the best state."""
-        start, budget = self._start, self._budget
-        best = Outcome(start.point, start.end, start.level)
-        allowed, cost_before = CONSTANTS.max_failures, budget.cost
-        while best.trials < allowed and self._may_go_on(until):
-            point = self._candidate(best.advantage)
+    def run(self) -> Steps[Side]:
+        """Play trials, and return the best side."""
+        budget, rounds = self._budget, self._start.rounds
+        best, lead = self._start.incumbent, 0.0
+        for _ in range(_MOST):
+            room = budget.affords_trial(3 * rounds, 3) and budget.may_query()  # also to confirm it
+            point = self._candidate(lead) if room else None
             if point is None:
                 break
-            level = yield from budget.play(
-                point, start.rounds, "a trial", state=start.state, began=start.began
-            )
-            advantage = self._observe(point, level)
-            trials, largest = best.trials + 1, max(best.largest, abs(advantage))
-            if advantage > best.advantage and self._is_sure(point, best.advantage):
-                best = Outcome(point, budget.mark(), level, advantage)
-                allowed += CONSTANTS.trials_per_success
-            best.trials, best.largest = trials, largest
-            budget.give_back(start.rounds, start.slope)
-        if best.advantage > 0:
-            best = yield from self._confirmed(best)
-        if best.advantage > 0:
-            budget.credit += budget.cost - cost_before  # the trials have earned their cost
+            budget.trials += self._price
+            trial = yield from self._challenge.play(point, "a trial")
+            self._tried.append(point)
+            advantage = self._observe(trial)
+            self.largest = max(self.largest, abs(advantage))
+            if advantage > lead and self._is_sure(point, lead):
+                self._release(best)
+                best, lead = trial, advantage
+            else:
+                self._release(trial)
+        if lead > 0:
+            trial, best = best, (yield from self._challenge.confirm(best))
+            if torch.equal(best.point, trial.point):
+                budget.trials = 0.0
         return best
 
-    def _confirmed(self, best: Outcome) -> Steps[Outcome]:
-        """Return the better of the best trial and the incumbent after as many rounds again.
-
-        A passing effect, such as the calm after a smaller step, is smaller by then; a lasting one is
-        larger.
-        """
-        start, budget = self._start, self._budget
-        began = start.began + start.rounds
-        trial_level = yield from budget.play(
-            best.point, start.rounds, _EXTENSION, state=best.state, began=began
-        )
-        state = budget.mark()
-        level = yield from budget.play(
-            start.point, start.rounds, _EXTENSION, state=start.end, began=began
-        )
-        budget.give_back(start.rounds, start.slope)
-        first, second = best.level - start.level, trial_level - level
-        advantage = start.advantage(
-            trial_level, budget.horizon, than=level, rounds=2 * start.rounds
-        )
-        self._belief.observe(Row(best.point, start.point, self._time, advantage))
-        lasts = not math.isfinite(first) or second >= CONSTANTS.lasting_share * first
-        if lasts and second > 0:
-            budget.change(second)
-            if math.isfinite(second):
-                budget.credit += CONSTANTS.earned_share * second
-            return replace(best, state=state, level=trial_level)
-        return Outcome(start.point, budget.mark(), level, trials=best.trials, largest=best.largest)
-
-    def _may_go_on(self, until: int) -> bool:
-        """Return whether there is room for a trial and the two extensions that confirm it."""
-        budget = self._budget
-        return budget.has_room(3 * self._start.rounds, until, queries=3) and budget.may_query()
-
-    def _candidate(self, best: float) -> Tensor | None:
+    def _candidate(self, lead: float) -> Tensor | None:
         """Return the candidate of largest expected improvement; None if it is not worth its cost."""
-        points, start, budget = self._draw(), self._start, self._budget
+        points, start = self._draw(), self._start
         for point in self._tried:  # equal trials from one state give the same information
-            points = points[(points - point).abs().amax(-1) > CONSTANTS.least_distance]
+            points = apart_from(points, point)
         if not len(points):
             return None
-        mean, sd = self._belief.better(points, start.point, self._time)
-        promise = expected_improvement(mean, sd, best + CONSTANTS.least_advantage)
+        mean, sd = self._belief.better(points, start.incumbent.point, self._time)
+        promise = expected_improvement(mean, sd, lead)
         chosen = int(promise.argmax())
-        gain = float(promise[chosen]) * start.unit  # log loss
-        pays = gain >= price(start.slope, start.rounds, budget.left)
-        return points[chosen] if pays and budget.affords(start.rounds, start.slope, gain) else None
+        gain = float(promise[chosen]) * unit_of(start.slope.upper)
+        affords = self._budget.affords_cost(start.slope.upper, start.rounds, gain)
+        return points[chosen] if gain >= self._price and affords else None
 
-    def _observe(self, point: Tensor, level: float) -> float:
-        self._tried.append(point)
-        advantage = self._start.advantage(level, self._budget.horizon)
-        self._belief.observe(Row(point, self._start.point, self._time, advantage))
+    @property
+    def _price(self) -> float:
+        """Cost of a trial at the end of the run, in log loss."""
+        return price(self._start.slope.upper, self._start.rounds, self._budget.left)
+
+    def _observe(self, trial: Side) -> float:
+        present = self._start.incumbent
+        advantage = (trial.level - present.level) / unit_of(self._start.slope.upper)
+        if not math.isfinite(advantage):  # one of the two diverged
+            advantage = math.copysign(math.inf, trial.level - present.level)
+        self._belief.observe(Row(trial.point, present.point, self._time, advantage))
         return advantage
 
-    def _is_sure(self, point: Tensor, best: float) -> bool:
-        mean, sd = self._belief.better(point.unsqueeze(0), self._start.point, self._time)
-        beats = float(mean) > max(best, CONSTANTS.least_advantage)
-        return beats and float(mean) > CONSTANTS.sure_deviations * float(sd)
+    def _is_sure(self, point: Tensor, lead: float) -> bool:
+        present = self._start.incumbent.point
+        mean, sd = self._belief.better(point.unsqueeze(0), present, self._time)
+        return float(mean) > max(lead, CONSTANTS.sure_deviations * float(sd))
+
+    def _release(self, side: Side) -> None:
+        if side.state is not None and side.state != self._start.incumbent.state:
+            self._budget.drop(side.state)
+
+
+def unit_of(slope: float) -> float:
+    """Return the difference of levels that counts as an advantage of 1 where a run has a slope."""
+    return max(slope, CONSTANTS.typical_slope)

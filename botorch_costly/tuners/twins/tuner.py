@@ -16,17 +16,17 @@ from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.round_tariff import tariff_of
 from botorch_costly.ask_tell.state import attributes_of
-from botorch_costly.errors import check, check_count, check_nonnegative, check_rate
+from botorch_costly.errors import check, check_count, check_rate
 from botorch_costly.parameters import Plain
 from botorch_costly.randomness import check_seed
 from botorch_costly.records import FrozenConfig, Observation, TwinDecision
 from botorch_costly.rewards.metric_gain import Kind, check_metric, least_loss, log_gain
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.twins.constants import CONSTANTS
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
 from botorch_costly.tuners.twins.strategy import TwinStrategy
 
 _logger = logging.getLogger(__name__)
+_LEAST_ERROR = 1e-4  # share of errors; smaller ones count as this
 
 
 class TwinTuner(Frame[TwinDecision, Observation]):
@@ -55,8 +55,6 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         horizon: Rounds of compute, including those given back.
         start: First configuration, such as your default; the middle of the space if omitted.
         metric: Kind of the metric: ``"loss"``, at least 0, or ``"accuracy"``, a fraction.
-        exploring: Largest net cost of trials at the end of the run, in log loss (0.01 is about 1 % of the
-            loss); the search of the learning rate does not count.
         queries: Largest share of queried rounds.
         overhead: Largest share of the clock that queries and the tuner may take, in (0, 1], as in
             ``Validation``; no limit if omitted. A comparison begins when the share affords all of its
@@ -95,7 +93,6 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         *,
         start: Mapping[str, Plain] | None = None,
         metric: Kind = "loss",
-        exploring: float = 0.004,
         queries: float = 0.3,
         overhead: float | None = None,
         clock: Callable[[], float] = time.perf_counter,
@@ -106,14 +103,13 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         kinds = list(get_args(Kind))
         check(isinstance(metric, str) and metric in kinds, "metric", f"one of {kinds}", metric)
         self._metric = metric
-        exploring = check_nonnegative("exploring", exploring)
         queries = check_rate("queries", queries)
         self._start = _encoded(space, start)
         options: dict[str, Any] = {"start": dict(space.decode(self._start))}
-        options |= {"metric": metric, "exploring": exploring, "queries": queries}
+        options |= {"metric": metric, "queries": queries}
         tariff = tariff_of(overhead, clock)
         options |= {"seed": check_seed(seed), "overhead": tariff and tariff.share}
-        strategy = TwinStrategy(space, self._start, horizon, exploring, queries, seed)
+        strategy = TwinStrategy(space, self._start, horizon, queries, seed)
         super().__init__(
             domain,
             strategy,
@@ -317,4 +313,4 @@ def level_of(kind: Kind, value: float, least: float | None = None) -> float:
         return -math.inf
     if kind == "loss":
         return log_gain(number, least)
-    return log_gain(max(1 - number, CONSTANTS.least_error), None)
+    return log_gain(max(1 - number, _LEAST_ERROR), None)

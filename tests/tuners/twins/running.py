@@ -50,7 +50,7 @@ class Run:
 
 def play(tuner, run, *, metric=None, rounds=None):
     """Play rounds, by default all that are left; return the session."""
-    session = bc.Session(tuner, run)
+    session = bc.Session.of(tuner, run)
     for _ in range(tuner.horizon - len(tuner.decisions) if rounds is None else rounds):
         decision = session.ask()
         run.train(decision.config)

@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from botorch_costly.tuners.twins.constants import CONSTANTS
 from botorch_costly.tuners.twins.curve import Curve, price
 
 
@@ -40,7 +39,7 @@ def test_noise_makes_rounds_dearer():
 
 
 def test_before_the_second_level_a_run_is_believed_to_learn_fast():
-    assert Curve().slope(3, -1.0) == (CONSTANTS.first_slope, CONSTANTS.first_slope)
+    assert Curve().slope(3, -1.0) == (0.3, 0.3)
 
 
 @pytest.mark.parametrize("odd", [-math.inf, math.nan])

@@ -173,8 +173,8 @@ def test_a_loss_that_is_none_is_refused_with_a_way_out(loss):
         (RATE, {"start": {"lr": 2.0}}, "lr"),
         (RATE, {"start": {}}, "config"),
         (RATE, {"metric": "f1"}, "metric: Expected one of"),
-        (RATE, {"exploring": -1.0}, "exploring"),
-        (RATE, {"exploring": math.nan}, "exploring"),
+        (RATE, {"queries": -1.0}, "queries"),
+        (RATE, {"queries": math.nan}, "queries"),
         (RATE, {"queries": 1.5}, "queries"),
         (RATE, {"seed": -1}, "seed"),
     ],
@@ -187,7 +187,7 @@ def test_bad_options_are_named(space, options, message):
 @pytest.mark.parametrize("untold", [0, 1, 2, 5])
 def test_a_query_that_is_never_told_is_taken_for_none(untold):
     tuner, run = bc.TwinTuner(RATE, 60, start={"lr": GOOD * 10}), Run()
-    session, queries = bc.Session(tuner, run), 0
+    session, queries = bc.Session.of(tuner, run), 0
     for decision in session:
         run.train(decision.config)
         if decision.query:
@@ -200,7 +200,7 @@ def test_a_query_that_is_never_told_is_taken_for_none(untold):
 
 def test_nothing_told_at_all_plays_the_start():
     tuner, run = bc.TwinTuner(RATE, 60, start={"lr": GOOD}), Run()
-    for decision in bc.Session(tuner, run):
+    for decision in bc.Session.of(tuner, run):
         run.train(decision.config)
     assert [d.peak["lr"] for d in tuner.decisions] == pytest.approx([GOOD] * 60)
     assert [config["lr"] for config in run.played[:48]] == pytest.approx([GOOD] * 48)
@@ -269,7 +269,7 @@ def test_any_levels_are_planned_with(seed):
 def test_twins_take_no_variance():
     """Of a metric it says nothing about the difference from another one on the same examples."""
     tuner, network = bc.TwinTuner(RATE, 50, start={"lr": GOOD * 10}), torch.nn.Linear(1, 1)
-    session = bc.Session(tuner, network)
+    session = bc.Session.of(tuner, network)
     decision = session.ask()
     for told in (tuner.tell, session.tell):
         with pytest.raises(

@@ -15,7 +15,7 @@ from tests.tuners.twins.running import Run, by_rate
 
 def fresh(training, horizon=HORIZON, **options):
     tuner = bc.TwinTuner(SPACE, horizon, start=START)
-    return bc.Session(tuner, training.network, training.optimizer, **options)
+    return bc.Session.of(tuner, training.network, training.optimizer, **options)
 
 
 OTHERS = {
@@ -37,7 +37,7 @@ def test_a_state_of_other_parts_is_refused_when_it_is_loaded(says, others):
     state = session.state_dict()
     if not says:
         del state["parts"]
-    other = bc.Session(bc.TwinTuner(SPACE, HORIZON, start=START), *OTHERS[others](training))
+    other = bc.Session.of(bc.TwinTuner(SPACE, HORIZON, start=START), *OTHERS[others](training))
     with pytest.raises(errors.StateMismatchError, match="state: parts"):
         other.load_state_dict(state)
     assert not other.decisions
@@ -46,8 +46,8 @@ def test_a_state_of_other_parts_is_refused_when_it_is_loaded(says, others):
 def test_a_tuner_with_states_of_more_parts_is_refused_by_name():
     training = Training()
     first = fresh(training)
-    play(first, training, 8)
-    session = bc.Session(first.tuner, training.network)
+    play(first, training, 3)
+    session = bc.Session.of(first.tuner, training.network)
 
     def go_on():
         for decision in session:
@@ -63,7 +63,7 @@ def test_a_device_that_there_is_not_is_refused_at_once():
         fresh(Training(), device="gpu")
 
 
-@pytest.mark.parametrize("restored", ["restore_best", "restore_incumbent"])
+@pytest.mark.parametrize("restored", ["restore_best", "finish"])
 def test_what_is_restored_in_inference_mode_can_be_trained_on(restored):
     training = Training()
     session = fresh(training, keep_best=True)
@@ -116,9 +116,9 @@ def begun(horizon):
     def speed(config):
         return by_rate(config) * min(config["a"] / 0.1, 0.1 / config["a"]) ** 0.3
 
-    run = Run(speed)
+    run = Run(speed, slope=0.1)
     tuner = bc.TwinTuner(TWO, horizon, start={"lr": 1e-3, "a": 1e-2})
-    return bc.Session(tuner, run, keep_best=True), run
+    return bc.Session.of(tuner, run, keep_best=True), run
 
 
 def going_on(session, run, rounds):
@@ -129,7 +129,7 @@ def going_on(session, run, rounds):
             session.tell(decision, run.loss())
 
 
-@pytest.mark.parametrize("restored", ["restore_best", "restore_incumbent"])
+@pytest.mark.parametrize("restored", ["restore_best", "finish"])
 @pytest.mark.parametrize("rounds", quick([5, 20, 60], 20))
 def test_a_settled_run_that_is_extended_tries_others_again(restored, rounds, tmp_path):
     """From the state that was handed over, and in the same way after another save."""
@@ -168,7 +168,7 @@ def test_a_run_that_settles_twice_goes_on_identically():
         parts.load_state_dict(run.state_dict())
         session, run = longer, parts
         going_on(session, run, 10)
-        session.restore_incumbent()
+        session.finish()
         going_on(session, run, 5)
     again, others = begun(150)
     again.load_state_dict(session.state_dict())
@@ -184,7 +184,7 @@ def test_an_earlier_state_says_when_it_settled(settles):
     session, run = begun(60)
     going_on(session, run, 10)
     if settles:
-        session.restore_incumbent()
+        session.finish()
         going_on(session, run, 5)
     state = session.tuner.state_dict()
     progress = json.loads(state["progress"])

@@ -40,7 +40,7 @@ def storages(state):
 
 def test_everything_goes_back_bit_for_bit():
     training = Training()
-    session, kept, restored = bc.Session(tuner(), *training.parts), {}, 0
+    session, kept, restored = bc.Session.of(tuner(), *training.parts), {}, 0
     for _ in range(HORIZON):
         before = training.everything()
         decision = session.ask()
@@ -58,7 +58,7 @@ def test_everything_goes_back_bit_for_bit():
 def test_a_scheduler_counts_the_rounds_that_lead_to_the_state():
     """Twins train with equal rates; so at the end it has counted fewer rounds than the horizon."""
     training = Training()
-    session, counted, kept = bc.Session(tuner(), *training.parts), 0, {}
+    session, counted, kept = bc.Session.of(tuner(), *training.parts), 0, {}
     for decision in session:
         if decision.keep is not None:
             kept[decision.keep] = counted
@@ -73,7 +73,7 @@ def test_a_scheduler_counts_the_rounds_that_lead_to_the_state():
 
 def test_kept_states_are_few_and_share_no_memory_with_training():
     training = Training()
-    session, most, first = bc.Session(tuner(), *training.parts), 0, {}
+    session, most, first = bc.Session.of(tuner(), *training.parts), 0, {}
     for _ in range(HORIZON):
         play(session, training, 1)
         kept = session.state_dict()["tuner"]["kept"]
@@ -88,7 +88,7 @@ def test_kept_states_are_few_and_share_no_memory_with_training():
 
 def test_iterating_plays_what_is_left():
     training = Training()
-    session = bc.Session(tuner(), *training.parts)
+    session = bc.Session.of(tuner(), *training.parts)
     begun = play(session, training, 5)
     rest = []
     for decision in session:
@@ -101,9 +101,9 @@ def test_iterating_plays_what_is_left():
 @pytest.mark.parametrize("stop", [1, 6, 11, 23])
 def test_a_run_that_was_saved_continues_to_the_last_bit(stop, tmp_path):
     whole = Training()
-    decisions = play(bc.Session(tuner(), *whole.parts), whole, HORIZON)
+    decisions = play(bc.Session.of(tuner(), *whole.parts), whole, HORIZON)
     path, first = tmp_path / "run.pt", Training()
-    session = bc.Session(tuner(), *first.parts)
+    session = bc.Session.of(tuner(), *first.parts)
     begun = play(session, first, stop)
     parts = {"network": first.network, "optimizer": first.optimizer, "scheduler": first.scheduler}
     bc.save(path, session=session, **parts)
@@ -111,7 +111,7 @@ def test_a_run_that_was_saved_continues_to_the_last_bit(stop, tmp_path):
     own = first.generator.get_state()
 
     second = Training(seed=9)
-    again = bc.Session(tuner(), *second.parts)
+    again = bc.Session.of(tuner(), *second.parts)
     parts = {
         "network": second.network,
         "optimizer": second.optimizer,
@@ -166,7 +166,7 @@ class Silent(Part):
 )
 def test_what_cannot_be_copied_is_said_once_and_the_run_goes_on(part, caplog):
     training = Training()
-    session = bc.Session(tuner(), *training.parts, part())
+    session = bc.Session.of(tuner(), *training.parts, part())
     with caplog.at_level(logging.WARNING):
         decisions = play(session, training, HORIZON)
     said = [r.getMessage() for r in caplog.records if "could not be copied" in r.getMessage()]
@@ -182,7 +182,7 @@ def test_a_part_that_does_not_take_its_state_is_named():
             raise KeyError("weights")
 
     training = Training()
-    session = bc.Session(tuner(), *training.parts, Deaf())
+    session = bc.Session.of(tuner(), *training.parts, Deaf())
     with pytest.raises(errors.RestoreError, match="Deaf to take an earlier state"):
         play(session, training, HORIZON)
 
@@ -190,14 +190,14 @@ def test_a_part_that_does_not_take_its_state_is_named():
 @pytest.mark.parametrize("part", [None, 3, nn.Linear, {"weights": 1}, [nn.Linear(1, 1)]])
 def test_bad_parts_are_refused_at_the_door(part):
     with pytest.raises(errors.InvalidArgumentError, match="parts"):
-        bc.Session(tuner(), part)
+        bc.Session.of(tuner(), part)
 
 
 def test_a_session_needs_a_tuner_and_a_part():
     with pytest.raises(errors.InvalidArgumentError, match="at least one"):
-        bc.Session(tuner())
+        bc.Session.of(tuner())
     with pytest.raises(errors.InvalidArgumentError, match="a TwinTuner"):
-        bc.Session(bc.FixedTuner(SPACE, START), nn.Linear(1, 1))
+        bc.Session.of(bc.FixedTuner(SPACE, START), nn.Linear(1, 1))
 
 
 def test_dictionaries_of_any_kind_are_copied_as_what_they_are():
@@ -205,7 +205,7 @@ def test_dictionaries_of_any_kind_are_copied_as_what_they_are():
     named = OrderedDict(a=torch.ones(1))
     named._metadata = {"version": 2}  # as networks have it
     part, training = Part({"counts": counts, "named": named}), Training()
-    session = bc.Session(tuner(), *training.parts, part)
+    session = bc.Session.of(tuner(), *training.parts, part)
     seen = copy.deepcopy(part.state)
     restored = False
     for _ in range(HORIZON):
@@ -225,10 +225,10 @@ def test_dictionaries_of_any_kind_are_copied_as_what_they_are():
 
 def test_a_state_of_another_tuner_changes_nothing():
     training = Training()
-    session = bc.Session(tuner(), *training.parts)
+    session = bc.Session.of(tuner(), *training.parts)
     play(session, training, 7)
     before = flat(session.state_dict())
-    other = bc.Session(tuner(seed=1), *training.parts).state_dict()
+    other = bc.Session.of(tuner(seed=1), *training.parts).state_dict()
     with pytest.raises(errors.StateMismatchError, match="option seed"):
         session.load_state_dict(other)
     assert equal(flat(session.state_dict()), before)
@@ -236,7 +236,7 @@ def test_a_state_of_another_tuner_changes_nothing():
 
 def test_the_state_of_the_best_query_can_be_had_back():
     training = Training()
-    session = bc.Session(tuner(), *training.parts, keep_best=True)
+    session = bc.Session.of(tuner(), *training.parts, keep_best=True)
     best, state = None, None
     for decision in session:
         training.train(decision.config)
@@ -251,10 +251,10 @@ def test_the_state_of_the_best_query_can_be_had_back():
 
 def test_the_best_state_survives_a_file(tmp_path):
     training, other = Training(), Training(seed=1)
-    session = bc.Session(tuner(), *training.parts, keep_best=True)
+    session = bc.Session.of(tuner(), *training.parts, keep_best=True)
     play(session, training, HORIZON)
     bc.save(tmp_path / "run.pt", session=session)
-    resumed = bc.Session(tuner(), *other.parts, keep_best=True)
+    resumed = bc.Session.of(tuner(), *other.parts, keep_best=True)
     bc.load(tmp_path / "run.pt", session=resumed)
     assert resumed.restore_best() == session.restore_best()
     assert equal(flat(other.network.state_dict()), flat(training.network.state_dict()))
@@ -262,22 +262,22 @@ def test_the_best_state_survives_a_file(tmp_path):
 
 def test_without_a_best_state_there_is_none_to_restore():
     training = Training()
-    session = bc.Session(tuner(), *training.parts)
+    session = bc.Session.of(tuner(), *training.parts)
     play(session, training, HORIZON)
     with pytest.raises(errors.RestoreError, match="keep_best=True"):
         session.restore_best()
     with pytest.raises(errors.InvalidArgumentError, match="keep_best"):
-        bc.Session(tuner(), *training.parts, keep_best=1)
+        bc.Session.of(tuner(), *training.parts, keep_best=1)
 
 
 def test_a_scheduler_beside_a_scheduled_rate_is_named_once(caplog):
     training = Training()
-    bc.Session(tuner(), *training.parts)
+    bc.Session.of(tuner(), *training.parts)
     assert [r for r in caplog.messages if "base='constant'" in r]
     caplog.clear()
     constant = bc.SearchSpace({"lr": bc.Scheduled(1e-6, 10.0, base="constant")})
-    bc.Session(bc.TwinTuner(constant, HORIZON), *training.parts)
-    bc.Session(tuner(), training.network, training.optimizer)
+    bc.Session.of(bc.TwinTuner(constant, HORIZON), *training.parts)
+    bc.Session.of(tuner(), training.network, training.optimizer)
     assert not caplog.messages
 
 
@@ -286,7 +286,7 @@ def test_a_session_is_logged_as_a_tuner_is(tmp_path):
     from botorch_costly.integrations.loggers import CsvLogger, LoggedTuner
 
     training = Training()
-    session = bc.Session(tuner(), *training.parts)
+    session = bc.Session.of(tuner(), *training.parts)
     path = tmp_path / "run.csv"
     with LoggedTuner(session, CsvLogger(path)) as logged:
         for decision in itertools.islice(logged, 20):  # as the session itself
@@ -297,6 +297,6 @@ def test_a_session_is_logged_as_a_tuner_is(tmp_path):
         assert logged.horizon == HORIZON
     assert len(path.read_text().splitlines()) == 21
     other = Training()
-    resumed = LoggedTuner(bc.Session(tuner(), *other.parts), CsvLogger(path))
+    resumed = LoggedTuner(bc.Session.of(tuner(), *other.parts), CsvLogger(path))
     resumed.load_state_dict(state)
     assert resumed.decisions == session.decisions

@@ -74,7 +74,7 @@ def test_a_state_that_is_not_held_is_said_and_the_incumbent_is_played(whole, cap
     rounds = next(n for n in range(8, 60) if stopped(n)[2].ask().restore is not None)
     tuner, run, _ = stopped(rounds)
     tuner.kept.clear()
-    session = bc.Session(tuner, run)
+    session = bc.Session.of(tuner, run)
     with caplog.at_level(logging.WARNING):
         for decision in session:
             run.train(decision.config)
@@ -94,9 +94,9 @@ def test_a_session_notices_that_its_tuner_was_asked_elsewhere():
     with pytest.raises(errors.RestoreError, match="1 decisions asked for elsewhere"):
         session.ask()
     with pytest.raises(errors.RestoreError, match="asked for elsewhere"):
-        session.restore_incumbent()
+        session.finish()
     with pytest.raises(errors.RestoreError, match="asked for elsewhere"):
-        bc.Session(tuner, run).ask() and session.ask()
+        bc.Session.of(tuner, run).ask() and session.ask()
 
 
 def test_a_tuner_that_was_loaded_meanwhile_is_followed(tmp_path):
@@ -125,7 +125,7 @@ def test_a_run_that_is_stopped_hands_over_the_incumbent(rounds):
     """Not the network of a trial: only rates that became the incumbent have trained it."""
     tuner, run, session = stopped(rounds)
     on_trial = tuner.state_of_incumbent is not None
-    incumbent, before = session.restore_incumbent(), len(run.played)
+    incumbent, before = session.finish(), len(run.played)
     assert incumbent == tuner.incumbent
     assert (len(run.played) < rounds) or not on_trial
     assert run.played[-1]["lr"] == pytest.approx(incumbent["lr"])
@@ -136,12 +136,12 @@ def test_a_run_that_is_stopped_hands_over_the_incumbent(rounds):
 
 
 def test_a_stopped_run_without_the_state_of_the_incumbent_says_so():
-    tuner, run, _ = stopped(13)
+    tuner, run, _ = stopped(4)
     while tuner.state_of_incumbent is None:
         play(tuner, run, rounds=1)
     tuner.kept.clear()
-    with pytest.raises(errors.RestoreError, match="restore_incumbent"):
-        bc.Session(tuner, run).restore_incumbent()
+    with pytest.raises(errors.RestoreError, match="finish"):
+        bc.Session.of(tuner, run).finish()
 
 
 @pytest.mark.parametrize("rounds", [0, 8, 40, 100, HORIZON])
