@@ -1,0 +1,23 @@
+"""The posterior of the best learning rate, by sums over a fine grid of rates."""
+
+import math
+
+import torch
+
+
+def posterior(value, movement, *, noise, near, far, share):
+    """Return the mean and the standard deviation of the best rate, in decades from the user's.
+
+    The prior is ``(1 - share) N(0, near^2) + share N(0, far^2)``, the likelihood of ``value`` is
+    ``N(u, noise^2 + movement^2)``.
+    """
+    grid = torch.linspace(-15, 15, 300_001, dtype=torch.float64)
+
+    def normal(x, variance):
+        return (-(x**2) / (2 * variance)).exp() / math.sqrt(2 * math.pi * variance)
+
+    prior = (1 - share) * normal(grid, near**2) + share * normal(grid, far**2)
+    weights = prior * normal(value - grid, noise**2 + movement**2)
+    weights = weights / weights.sum()
+    mean = (weights * grid).sum()
+    return mean.item(), (weights * (grid - mean) ** 2).sum().sqrt().item()
