@@ -62,6 +62,7 @@ class Plan:
         self._rates = rate_columns(space)
         self._unsettled = list(self._rates)
         self._fixed = set(self._rates) | momentum_columns(space)  # except in the rate search
+        self._numbers = set(number_columns(space).nonzero().flatten().tolist())
         self._strengths = Strengths(start, weakened(space, start, self._fixed))
         self._marks = [round(share * budget.horizon) for share in _MARKS]
         self._longer = 1  # factor of the rounds of a trial after searches that told nothing
@@ -213,10 +214,17 @@ class Plan:
         budget.curve.add(budget.trained, chosen.level)
 
     def _tries(self, rounds: int) -> bool:
-        """Return whether trials of so many rounds can be cheap enough."""
-        slope = self.budget.curve.latest.upper
-        known = len(self.budget.curve.points) > 1
-        return known and self.budget.affords_cost(slope, rounds, unit_of(slope) / 2)
+        """Return whether trials of so many rounds can be cheap enough, and there is something to try."""
+        slope, known = self.budget.curve.latest.upper, len(self.budget.curve.points) > 1
+        is_open = len(self._held(slope)) < self._space.dim
+        return known and is_open and self.budget.affords_cost(slope, rounds, unit_of(slope) / 2)
+
+    def _held(self, slope: float) -> set[int]:
+        """Return the columns that trials hold: those of all numbers while compute binds.
+
+        Many numbers act as a learning rate does: a value that calms the network looks better at once.
+        """
+        return self._fixed | self._numbers if slope > CONSTANTS.typical_slope else self._fixed
 
     def _test_strengths(self, start: Start) -> Steps[Start]:
         """Compare weak strengths with those that were given; return the start with the better ones."""
@@ -258,9 +266,8 @@ class Plan:
         """Play trials, and take the best of them."""
 
         def draw() -> Tensor:
-            return candidates(
-                self._space, self.incumbent, CONSTANTS.box, self._fixed, self._generator
-            )
+            held = self._held(start.slope.upper)
+            return candidates(self._space, self.incumbent, CONSTANTS.box, held, self._generator)
 
         chosen = yield from Trials(self.budget, start, self._belief, draw).run()
         self._take(chosen)

@@ -79,12 +79,14 @@ class RateSearch:
         return self._chosen(decades if abs(decades) > _SLIGHT else 0.0)
 
     def _differs(self) -> bool:
-        """Return whether networks that learn differ by their rates; not so before any has begun to."""
-        best = self._level(self._best)
-        if best == -math.inf or self._level(0.0) == -math.inf:
-            return best > -math.inf
-        learns = [side.level for side in self._sides.values() if side.level > best - _DIVERGED]
-        return best - min(learns) > CONSTANTS.level_noise
+        """Return whether a rate can be told: the rates differ, or the network learns by the best one."""
+        best = self._sides[self._best]
+        if best.level == -math.inf or self._level(0.0) == -math.inf:
+            return best.level > -math.inf
+        learns = [
+            side.level for side in self._sides.values() if side.level > best.level - _DIVERGED
+        ]
+        return best.level - min(*learns, best.early) > CONSTANTS.level_noise
 
     @property
     def _movement(self) -> float:
@@ -213,7 +215,8 @@ class RateSearch:
         """Return the maximizer of a parabola through the bracket, near its best rate, in decades."""
         sides = [self._sides[rate] for rate in self._bracket]
         levels = [side.early if early else side.level for side in sides]
-        best = self._bracket[max(range(len(levels)), key=levels.__getitem__)]
+        ranked = zip(levels, (-abs(rate) for rate in self._bracket), self._bracket, strict=True)
+        best = max(ranked)[-1]
         if len(levels) < 3 or any(math.isnan(level) for level in levels):
             return best
         left, middle, right = levels

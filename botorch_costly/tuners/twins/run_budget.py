@@ -31,7 +31,7 @@ class Step(NamedTuple):
 
 
 _TRIALS = 0.8  # share of the horizon in which there are trials
-_PROMISED = 0.2  # share of the expected gain of a trial that trials may cost
+_PROMISED = 0.05  # share of the expected gain of a trial that trials may cost
 _EARLY = 0.05  # share of the horizon by which queries may run ahead of their pace
 
 # Yields steps and receives the level after each: -inf after a failed query, NaN without a query.
