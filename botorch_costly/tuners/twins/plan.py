@@ -39,6 +39,7 @@ _SEARCH = 0.15  # share of the run that a search may give back
 _SEGMENT = 0.05  # share of the run that is played between two queries
 _MOST_FALLS = 6
 _GROWTH = 1.1  # factor by which the lead of a smaller rate grows, rather than fades
+_TRIAL_WAIT = 1.5  # factor of the rounds trained before trials after none that was worth it
 _FLAT = 0.01  # levels; a run that moved less than this has learnt nothing
 _EARLY = 0.1  # share of the run in which nothing counts as a stall
 _STALL_WAIT = 2.5  # factor of the rounds trained before the next stall
@@ -68,7 +69,7 @@ class Plan:
         self._longer = 1  # factor of the rounds of a trial after searches that told nothing
         self._due = True  # whether rates that are not settled are searched now
         self._falls, self._fell_from = 0, -1  # and rounds trained of the state before the last fall
-        self._next_stall = _EARLY * budget.horizon  # rounds trained
+        self._next_stall, self._next_trial = _EARLY * budget.horizon, 0.0  # rounds trained
         self._before: list[Tensor] = []  # earlier incumbents
         self._plays = True  # whether the present step plays the incumbent rather than a trial
         self._state = budget.mark()  # state that the incumbent starts from
@@ -114,7 +115,7 @@ class Plan:
         tests = self._strengths.is_due
         # A test after the first state lasts longer than the rates that it would be compared with.
         searches = self._due and bool(self._unsettled) and not (tests and budget.trained > 0)
-        stalls = not searches and self._stalls(budget.curve.latest)
+        stalls = not (searches or tests) and self._stalls(budget.curve.latest)
         trial = self._trial_length()
         tries = not (searches or tests or stalls) and self._tries(trial)
         is_trial = searches or tests or stalls or tries
@@ -217,7 +218,13 @@ class Plan:
         """Return whether trials of so many rounds can be cheap enough, and there is something to try."""
         slope, known = self.budget.curve.latest.upper, len(self.budget.curve.points) > 1
         is_open = len(self._held(slope)) < self._space.dim
-        return known and is_open and self.budget.affords_cost(slope, rounds, unit_of(slope) / 2)
+        waited = self.budget.trained >= self._next_trial
+        return (
+            known
+            and is_open
+            and waited
+            and self.budget.affords_cost(slope, rounds, unit_of(slope) / 2)
+        )
 
     def _held(self, slope: float) -> set[int]:
         """Return the columns that trials hold: those of all numbers while compute binds.
@@ -233,6 +240,7 @@ class Plan:
             Challenge(self.budget, start),
         )
         if other is None or not self.budget.affords_trial(3 * start.rounds, 3):
+            self._strengths.is_due = False
             return start
         trial = yield from challenge.play(other, "a trial with other strengths")
         better = self._strengths.judge(trial, start.incumbent, is_first=start.trained == 0)
@@ -269,7 +277,10 @@ class Plan:
             held = self._held(start.slope.upper)
             return candidates(self._space, self.incumbent, CONSTANTS.box, held, self._generator)
 
-        chosen = yield from Trials(self.budget, start, self._belief, draw).run()
+        trials = Trials(self.budget, start, self._belief, draw)
+        chosen = yield from trials.run()
+        if not trials.largest:  # none was worth its cost, nor will the next be soon
+            self._next_trial = _TRIAL_WAIT * self.budget.trained
         self._take(chosen)
         self.budget.curve.add(self.budget.trained, chosen.level)
 

@@ -171,14 +171,15 @@ class Session(Around[TwinDecision]):
         """
         self._check_position()
         self._check_length()
+        # Now rather than at the end: no operation between a decision and its return can be interrupted.
+        best = [] if self._best is None else [self._best["state"]]
+        self._parts.drop_all_but([*self.tuner.kept.values(), *best])
         try:
             decision, position = self._asked()
         except _NoWayBackError as error:
             self._settle(str(error))
             decision, position = self._asked()  # the incumbent goes on from the present state
         self._position = position
-        best = [] if self._best is None else [self._best["state"]]
-        self._parts.drop_all_but([*self.tuner.kept.values(), *best])
         return decision
 
     def _asked(self) -> tuple[TwinDecision, tuple[int, int]]:
