@@ -20,13 +20,6 @@ def as_it_comes(
     return bc.OnlineTuner(space, horizon, start=start, seed=seed, **options)
 
 
-def twins(
-    space: bc.SearchSpace, horizon: int, start: Mapping[str, Any], seed: int, **options: Any
-) -> bc.TwinTuner:
-    """Return the tuner that compares twins, as a user gets it."""
-    return bc.TwinTuner(space, horizon, start=start, seed=seed, **options)
-
-
 def as_published(
     space: bc.SearchSpace, horizon: int | None, rule: bc.QueryRule, seed: int, **options: Any
 ) -> bc.OnlineTuner:

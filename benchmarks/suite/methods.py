@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.harness.tuners import as_it_comes, as_published, twins, with_budget
+from benchmarks.harness.tuners import as_it_comes, as_published, with_budget
 from benchmarks.suite import policies
 from benchmarks.suite.population import PopulationTraining, SuccessiveHalving
 from benchmarks.suite.protocol import OnlineProblem, Outcome
@@ -62,7 +62,7 @@ def published(*, guarded: bool = False, **options: Any) -> Method:
 def by_twins(problem: OnlineProblem, seed: int) -> Outcome:
     """Train once under the tuner that compares twins, started from the default."""
     began, run = time.perf_counter(), problem.setup(seed)
-    session = Session.of(twins(problem.space, problem.horizon, problem.default, seed), run)
+    session = Session(problem.space, problem.horizon, run, start=problem.default, seed=seed)
     for decision in session:
         run.train_round(decision.config)
         if decision.query:

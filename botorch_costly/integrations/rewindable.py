@@ -300,7 +300,7 @@ class Rewindable:
 
 
 def _start_of(loader: Any, position: int) -> dict[str, Any]:
-    """Return what the order of an epoch that begins now depends on."""
+    """Return the generators and the state of a loader, which determine the order of an epoch."""
     own = None
     if hasattr(loader, "state_dict") and hasattr(loader, "load_state_dict"):
         with contextlib.suppress(

@@ -125,17 +125,9 @@ def state_of_incumbent(decisions, observations):
     return again.state_of_incumbent
 
 
-ENDS = {
-    "max_steps": (20, None, None),
-    "stopped": (120, 20, None),
-    "an error": (120, 20, ZeroDivisionError()),
-    "an interrupt": (120, 20, KeyboardInterrupt()),
-}
-
-
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("end", twins.ENDS)
 def test_a_fit_that_ends_early_hands_over_the_incumbent(end):
-    steps, stop, how = ENDS[end]
+    steps, stop, how = twins.ENDS[end]
     tuner, module, watch = twins.tuner(), program.Module(), Watch(stop, how)
     try:
         fit(tuner, watch, module=module, steps=steps)

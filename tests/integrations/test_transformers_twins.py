@@ -67,17 +67,9 @@ def test_two_ranks_go_back_together(tmp_path):
         assert rank["resumed"]["batches"] == rank["whole"]["batches"][25:]
 
 
-ENDS = {
-    "max_steps": (20, None, None),
-    "stopped": (120, 20, None),
-    "an error": (120, 20, ZeroDivisionError()),
-    "an interrupt": (120, 20, KeyboardInterrupt()),
-}
-
-
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("end", twins.ENDS)
 def test_a_run_that_ends_early_hands_over_the_incumbent(end, tmp_path):
-    steps, stop, how = ENDS[end]
+    steps, stop, how = twins.ENDS[end]
     tuned = tuner()
     callback, journal, trainer = train(tmp_path, tuned, Watch(stop, how), max_steps=steps)
     assert tuned.is_settled

@@ -32,6 +32,15 @@ def tuner(horizon=HORIZON, space=RATE, **options):
     return bc.TwinTuner(space, horizon, start=start, **options)
 
 
+# Ends of a fit: its steps, the step at which it is stopped, and the error that stops it.
+ENDS = {
+    "max_steps": (20, None, None),
+    "stopped": (120, 20, None),
+    "an error": (120, 20, ZeroDivisionError()),
+    "an interrupt": (120, 20, KeyboardInterrupt()),
+}
+
+
 class Journal:
     """The states of a run before and after each step, with its batches and its settings."""
 

@@ -1,7 +1,8 @@
-"""Constants of the twins, in one place; chosen on some training programs and confirmed on others.
+"""Constants of the twins, in one place; ``benchmarks/README.md`` says on which programs they were chosen.
 
 Units: A level is minus the logarithm of a loss. An *advantage* is a difference of levels, divided by
-``unit``. A *decade* multiplies a learning rate by ten.
+the slope of the run or by ``typical_slope``, whichever is larger. A *decade* multiplies a learning rate
+by ten.
 """
 
 from dataclasses import dataclass

@@ -59,11 +59,12 @@ class Plan:
         self, space: SearchSpace, start: Tensor, budget: RunBudget, generator: Generator
     ) -> None:
         self._space, self.budget, self._generator = space, budget, generator
-        self.incumbent, self._belief = start, TwinBelief(number_columns(space))
+        numbers = number_columns(space)
+        self.incumbent, self._belief = start, TwinBelief(numbers)
         self._rates = rate_columns(space)
         self._unsettled = list(self._rates)
         self._fixed = set(self._rates) | momentum_columns(space)  # except in the rate search
-        self._numbers = set(number_columns(space).nonzero().flatten().tolist())
+        self._numbers = set(numbers.nonzero().flatten().tolist())
         self._strengths = Strengths(start, weakened(space, start, self._fixed))
         self._marks = [round(share * budget.horizon) for share in _MARKS]
         self._longer = 1  # factor of the rounds of a trial after searches that told nothing
@@ -235,10 +236,8 @@ class Plan:
 
     def _test_strengths(self, start: Start) -> Steps[Start]:
         """Compare weak strengths with those that were given; return the start with the better ones."""
-        other, challenge = (
-            self._strengths.other(start.incumbent.point),
-            Challenge(self.budget, start),
-        )
+        challenge = Challenge(self.budget, start)
+        other = self._strengths.other(start.incumbent.point)
         if other is None or not self.budget.affords_trial(3 * start.rounds, 3):
             self._strengths.is_due = False
             return start

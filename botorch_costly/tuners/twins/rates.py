@@ -17,7 +17,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from botorch_costly.tuners.twins.constants import CONSTANTS
-from botorch_costly.tuners.twins.rate_belief import RateEstimate, estimated
+from botorch_costly.tuners.twins.rate_belief import estimated
 from botorch_costly.tuners.twins.run_budget import RunBudget, Steps
 from botorch_costly.tuners.twins.trials import Side, Start
 
@@ -43,7 +43,6 @@ class RateSearch:
     Attributes:
         lost: Rounds that were given back.
         is_conclusive: Whether rates were found to differ.
-        estimate: Best rate, in decades from the incumbent's; sd NaN before it is known.
     """
 
     def __init__(
@@ -62,7 +61,6 @@ class RateSearch:
         self._began = start.began
         self._sides = {0.0: start.incumbent}  # by decades from the present rate
         self.lost, self.is_conclusive = 0, False
-        self.estimate = RateEstimate(0.0, math.nan)
         self._bracket = [0.0]  # rates that are kept, in order
 
     def run(self) -> Steps[Side]:
@@ -74,8 +72,7 @@ class RateSearch:
             return self._chosen(0.0)
         while abs(self._movement) > CONSTANTS.settled_movement and self._may_lengthen():
             yield from self._lengthen()
-        self.estimate = estimated(self._vertex(), self._movement)
-        decades = self.estimate.mean
+        decades = estimated(self._vertex(), self._movement).mean
         return self._chosen(decades if abs(decades) > _SLIGHT else 0.0)
 
     def _differs(self) -> bool:
@@ -161,27 +158,22 @@ class RateSearch:
         return alive > 1 and lost <= self._allowance and affords
 
     def _lengthen(self) -> Steps[None]:
-        """Train the rates of the bracket for as many rounds again; it moves if its best is at an edge."""
+        """Train the rates of the bracket for as many rounds again; it moves if its best is at an edge.
+
+        A rate whose state was dropped on the way keeps the level that it had.
+        """
         self._move()
-        alive = self._alive()
+        alive, began = self._alive(), self._began + self._trained
         for decades in alive:
-            side, began = self._sides[decades], self._began + self._trained
-            if side.state is None:  # it was not near the best one then
-                longer = yield from self._played(
-                    side.point, 2 * self._trained, self._first, self._began
-                )
-                self.lost += self._trained
-            else:
-                level = yield from self._budget.play(
-                    side.point, self._trained, _REASON, state=side.state, began=began
-                )
-                longer = Side(side.point, _finite(level), self._budget.mark(), side.level)
+            side = self._sides[decades]
+            level = yield from self._budget.play(
+                side.point, self._trained, _REASON, state=side.state, began=began
+            )
+            longer = Side(side.point, _finite(level), self._budget.mark(), side.level)
             self._sides[decades] = longer
             self._drop(side.state)
-            self._keep_only(self._bracket)
             self._lead(longer)
-            self.lost += self._trained
-        self.lost -= self._trained  # those of the best are not lost
+        self.lost += self._trained * (len(alive) - 1)  # those of one of them are not lost
         self._trained *= 2
 
     def _move(self) -> None:
@@ -202,12 +194,12 @@ class RateSearch:
 
         If all networks diverged, it is the smallest rate with the first state.
         """
-        held = [rate for rate in self._alive() if self._sides[rate].state is not None]
-        if not held:
+        alive = self._alive()
+        if not alive:
             self.lost += self._trained
             return self._sides[min(self._sides)]._replace(state=self._first)
         point = self._at(decades)
-        near = min(held, key=lambda rate: abs(rate - self._decades(point)))
+        near = min(alive, key=lambda rate: abs(rate - self._decades(point)))
         self._keep_only([near])
         return self._sides[near]._replace(point=point)
 
