@@ -29,7 +29,8 @@ from botorch_costly.plain import as_number
 def by_session(problem: LongProblem, start: Config, seed: int) -> Result:
     """Train one run in a ``Session``, which tunes the peak of a schedule: constant, then down to 0."""
     run, rate = begin(problem, start, seed), problem.rate_name
-    session = Session(_scheduled(problem), problem.horizon, run, start=start, seed=seed)
+    space, parts = _scheduled(problem), (run, run.optimizer)
+    session = Session(space, problem.horizon, *parts, start=start, seed=seed)
     for decision in session:
         peak = decision.peak or decision.config
         factor = as_number(rate, decision.config[rate]) / as_number(rate, peak[rate])

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Generator, Tensor, nn
+from torch.optim import Optimizer
 
 from benchmarks.suite.compute_bound.optimizers import OPTIMIZERS, switch
 from benchmarks.suite.networks import set_dropout
@@ -143,6 +144,11 @@ class LongRun(SeededRun[LongProblem]):
         self._optimizer = self._recipe.make(_groups(self._network))
         # One pass over the rows in an order of their own, and a further one if a run is longer.
         self._order_seed = int(torch.randint(2**31, (), generator=self._generator))
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """The optimizer, whose steps and rate a session sees; the state of the run holds its state."""
+        return self._optimizer
 
     def train_round(self, config: Settings, *, rate_factor: float = 1.0) -> None:
         """Train the minibatches of a round with the settings of ``config``.
