@@ -51,7 +51,7 @@ def range_test(run: AccountedRun, config: Config, rounds: int) -> float | None:
         L. N. Smith. Cyclical learning rates for training neural networks. WACV 2017, section 3.3.
     """
     problem, state = run.problem, run.copy()
-    rates, losses = tested_rates(rounds * problem.steps), list[float]()
+    rates, losses = exponential_rates(rounds * problem.steps), list[float]()
     for _ in range(rounds):
         # Without the program's own warm-up: the test has a schedule of its own.
         own = problem.settings_of(config, run.round)["learning_rate"]
@@ -63,7 +63,7 @@ def range_test(run: AccountedRun, config: Config, rounds: int) -> float | None:
     return suggestion(rates, smoothed(losses))
 
 
-def tested_rates(steps: int) -> list[float]:
+def exponential_rates(steps: int) -> list[float]:
     """Return the rates of a test, which grow exponentially to 1; as there, the second leaves one out."""
     ratio = _FASTEST / _SLOWEST
     return [_SLOWEST * ratio ** ((step + 1) / steps if step else 0.0) for step in range(steps)]

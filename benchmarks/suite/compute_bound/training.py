@@ -161,6 +161,7 @@ class LongRun(SeededRun[LongProblem]):
 
         Raises:
             InvalidConfigError: If ``config`` does not belong to the space of the problem.
+            ValueError: If there are more or fewer factors than minibatches.
         """
         problem, work = self.problem, self.problem.work
         problem.space.check(config)
