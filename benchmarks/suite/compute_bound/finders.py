@@ -64,7 +64,10 @@ def range_test(run: AccountedRun, config: Config, rounds: int) -> float | None:
 
 
 def exponential_rates(steps: int) -> list[float]:
-    """Return the rates of a test, which grow exponentially to 1; as there, the second leaves one out."""
+    """Return the rates of a test, which grow exponentially from 1e-8 to 1.
+
+    As in Lightning, the second rate of an even progression is left out.
+    """
     ratio = _FASTEST / _SLOWEST
     return [_SLOWEST * ratio ** ((step + 1) / steps if step else 0.0) for step in range(steps)]
 
@@ -72,7 +75,7 @@ def exponential_rates(steps: int) -> list[float]:
 def smoothed(losses: Sequence[float]) -> list[float]:
     """Return running means of losses through the first that is above four times the least before it.
 
-    As there, the means are divided by the weights of one step more than there are.
+    As in Lightning, means are divided by the weights of one step more than there are.
     """
     mean, found = 0.0, list[float]()
     for step, loss in enumerate(losses, 1):
@@ -87,7 +90,7 @@ def suggestion(rates: Sequence[float], means: Sequence[float]) -> float | None:
     """Return the rate where the means fall the most, step by step; None of too few.
 
     Steps are equal in the logarithm of the rate. Lightning divided by them until 2025, and has divided by
-    the differences of the rates since, which finds a fall at one of the lowest rates.
+    the differences of the rates since, which often finds a chance fall at one of the lowest rates.
     """
     pairs = list(zip(rates, means, strict=False))[_SKIPPED_FIRST:-_SKIPPED_LAST]
     pairs = [(rate, mean) for rate, mean in pairs if math.isfinite(mean)]
