@@ -147,8 +147,8 @@ def small_gpt() -> LongProblem:
     )
 
 
-def _recurrent(generator: Generator, characters: int, length: int) -> nn.Module:
-    return Recurrent(generator, characters)
+def _recurrent(generator: Generator, characters: int, length: int, width: int = 112) -> nn.Module:
+    return Recurrent(generator, characters, width)
 
 
 def _pretrained(generator: Generator, characters: int, length: int) -> nn.Module:
