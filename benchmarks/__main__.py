@@ -28,6 +28,11 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "online-suite-verdicts": ("suite.verdicts", "what the diagnosis says of the suite's problems"),
     "foresight": ("suite.compute_bound.foresight", "which early comparison foretells the end"),
     "short": ("suite.compute_bound.benchmark", "methods on runs that have no compute to waste"),
+    "short-constants": (
+        "suite.compute_bound.constants",
+        "what each constant of the twins is worth there",
+    ),
+    "short-lengths": ("suite.compute_bound.lengths", "the same sessions by the length of a run"),
     "boil-tabular": ("curves.tabular", "regret against cost, on recorded learning curves"),
     "boil-signal": ("curves.signal", "what early iterations say of the end, and who notices"),
     "boil-rl": (

@@ -14,7 +14,6 @@ class TwinConstants:
 
     first_rounds: float = 0.5  # first rounds of a rate, as a multiple of the horizon's cube root
     search_rounds: int = 8  # rounds that a search may give back, as a multiple of its first rounds
-    settled_movement: float = 0.25  # decades by which a settled rate moves at most
     rate_noise: float = 0.3  # decades; error of a rate found by short trainings
     rate_spread: float = 0.5  # decades; distance of most users' rates from the best
     level_noise: float = 0.03  # difference of levels that may be chance
@@ -22,11 +21,9 @@ class TwinConstants:
     weak: float = 0.1  # share of its range to which it is weakened
     typical_slope: float = 0.1  # levels per log-time of a run that compute binds
     exploring: float = 0.004  # levels that trials without success may cost at the end
-    fall: float = 0.7  # levels behind the best that count as a fall (twice the loss)
     trial_rounds: float = 0.05  # rounds of a trial, as a share of the rounds trained
     box: float = 0.3  # largest step of a candidate, edge of the unit cube
     lasting_share: float = 0.8  # share of a lead that is left after as many rounds again
-    sure_deviations: float = 1.64  # standard deviations by which a trial is better (p = 0.95)
 
 
 CONSTANTS = TwinConstants()

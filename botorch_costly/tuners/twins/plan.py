@@ -314,7 +314,7 @@ class Plan:
     def _fell(self, level: float) -> bool:
         """Return whether a network diverged, lost half of what it had or all that it had learnt."""
         best, first = self.budget.curve.best, self.budget.curve.first
-        lost = best - level > CONSTANTS.fall
+        lost = best - level > math.log(2)
         forgot = best > first + CONSTANTS.level_noise and level <= first
         return (level == -math.inf or lost or forgot) and self._falls < _MOST_FALLS
 

@@ -85,7 +85,7 @@ class RateSearch:
 
     @property
     def _moves(self) -> bool:
-        return abs(self._movement) > CONSTANTS.settled_movement
+        return abs(self._movement) > _HALF / 2
 
     def _differs(self) -> bool:
         """Return whether a rate can be told: the rates differ, or the network learns by the best one."""

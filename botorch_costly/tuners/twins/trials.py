@@ -15,6 +15,7 @@ from botorch_costly.tuners.twins.curve import Slope
 from botorch_costly.tuners.twins.run_budget import RunBudget, Steps
 
 _MOST = 4  # trials from one state; later states have learnt more
+_SURE = 1.64  # standard deviations; a trial is better with a probability of 0.95
 
 
 class Side(NamedTuple):
@@ -167,7 +168,7 @@ class Trials:
     def _is_sure(self, point: Tensor, lead: float) -> bool:
         present = self._start.incumbent.point
         mean, sd = self._belief.better(point.unsqueeze(0), present, self._time)
-        return float(mean) > max(lead, CONSTANTS.sure_deviations * float(sd))
+        return float(mean) > max(lead, _SURE * float(sd))
 
     def _release(self, side: Side) -> None:
         if side.state is not None and side.state != self._start.incumbent.state:
