@@ -12,6 +12,7 @@ import pytest
 import botorch_costly as bc
 from botorch_costly.tuners.twins.constants import CONSTANTS
 from botorch_costly.tuners.twins.rate_belief import estimated
+from botorch_costly.tuners.twins.rates import RateSearch
 from tests.oracles import rate_belief as oracle
 
 ROUNDS = (1, 2, 3, 4, 6, 8, 12)
@@ -144,6 +145,24 @@ def test_the_rate_of_a_recorded_program_is_found_from_any_start(name):
     assert max(abs(rate - BEST[name]) for rate in rates) < 0.7
     assert max(rates) - min(rates) < 0.7
     assert max(lost for _, lost in answers) <= 30
+
+
+@pytest.mark.parametrize("start", [0.0, -1.477, 1.0, -0.7, 0.3])
+@pytest.mark.parametrize("name", LOSSES)
+def test_rates_are_compared_after_equal_rounds(name, start, monkeypatch):
+    """All rates of a bracket that have not diverged were trained for as long when it is judged."""
+    judged, vertex = [], RateSearch._vertex
+
+    def watched(self, *, early=False):
+        sides = [self._sides[rate] for rate in self._bracket]
+        alive = [side for side in sides if side.level > -math.inf]
+        judged.append({self._budget.trained_of(side.state) for side in alive})
+        return vertex(self, early=early)
+
+    monkeypatch.setattr(RateSearch, "_vertex", watched)
+    found(name, start)
+    assert judged
+    assert all(len(lengths) == 1 for lengths in judged)
 
 
 @pytest.mark.parametrize("value", [-2.5, -0.4, 0.0, 0.2, 1.0, 3.0])
