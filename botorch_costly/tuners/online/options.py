@@ -30,7 +30,7 @@ from botorch_costly.randomness import check_seed
 from botorch_costly.records import FrozenConfig
 from botorch_costly.rewards.scale import RewardScale
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.online.trust_region import Reach
+from botorch_costly.tuners.online.trust_region import StepLimits
 
 # Chosen on half of the problems of the online suite, see benchmarks/README.md.
 _RANKS = RewardScale(ranks=True, winsorize_lower=0.4)
@@ -266,12 +266,12 @@ class Options:
         return RewardScale() if self.query.reads_rewards else _RANKS
 
     @property
-    def reach(self) -> Reach | None:
-        """Reach of the trust region; None for a run without a start, a list, or a factor of ``inf``."""
+    def steps(self) -> StepLimits | None:
+        """Steps of the trust region; None for a run without a start, a list, or a factor of ``inf``."""
         factor = self.limits.rate_factor
         if self.start is None or factor == math.inf or is_listed(self.space):
             return None
-        return Reach(self.space, self.space.lasting, factor)
+        return StepLimits(self.space, self.space.lasting, factor)
 
     @property
     def units(self) -> Tensor | None:
@@ -279,11 +279,11 @@ class Options:
 
         In a trust region a decade of a learning rate counts as much as the range of another parameter.
         """
-        if self.reach is None:
+        if self.steps is None:
             return None
         units = torch.ones(self.space.dim, dtype=torch.float64)
         for name, parameter in self.space.parameters:
-            if name in self.reach.names and isinstance(parameter, Real) and parameter.log:
+            if name in self.steps.names and isinstance(parameter, Real) and parameter.log:
                 decades = math.log10(parameter.high / parameter.low)
                 units[self.space.columns[name]] = min(1.0, 1.0 / decades)
         return units

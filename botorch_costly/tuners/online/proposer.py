@@ -20,7 +20,7 @@ from botorch_costly.tuners.online.decider import Decider
 from botorch_costly.tuners.online.intervals import Interval, Intervals
 from botorch_costly.tuners.online.learner import Learner
 from botorch_costly.tuners.online.opening import Opening
-from botorch_costly.tuners.online.trust_region import Reach, TrustRegion
+from botorch_costly.tuners.online.trust_region import StepLimits, TrustRegion
 
 _HELD = "the enqueued configuration is held"
 _NO_TIME = "the share of the clock affords no decision yet"
@@ -35,7 +35,7 @@ class Run(NamedTuple):
     horizon: int | None
     max_queries: int | None
     is_rationed: bool = False  # whether queries take a share of the clock
-    reach: Reach | None = None  # of the trust region, if there is one
+    steps: StepLimits | None = None  # of the trust region, if there is one
 
 
 class Account(NamedTuple):
@@ -84,8 +84,8 @@ class Proposer:
         self._enqueued: dict[int, Decision] = {}  # the user's of the present interval, by round
         self._num_told: int | None = None  # number of rewards before the last decision
         self.region: TrustRegion | None = None
-        if run.reach is not None:
-            self.region = TrustRegion(opening.start or {}, run.reach.rates)
+        if run.steps is not None:
+            self.region = TrustRegion(opening.start or {}, run.steps.rates)
         self._box: Tensor | None = None  # that the decider is confined to
 
     def holds(self, now: int) -> bool:
@@ -221,16 +221,16 @@ class Proposer:
 
     def limits(self) -> dict[str, tuple[float, float]]:
         """Return the least and the largest value of each column of the trust region."""
-        reach, region = self._run.reach, self.region
+        steps, region = self._run.steps, self.region
         return (
-            {} if reach is None or region is None else reach.limits(region.center, region.widened)
+            {} if steps is None or region is None else steps.limits(region.center, region.widened)
         )
 
     def _confine(self) -> None:
         """Confine decisions to the trust region."""
-        reach, region = self._run.reach, self.region
-        if reach is not None and region is not None:
-            self._confine_to(reach.box(region.center, region.widened))
+        steps, region = self._run.steps, self.region
+        if steps is not None and region is not None:
+            self._confine_to(steps.box(region.center, region.widened))
 
     def _confine_to(self, box: Tensor | None) -> None:
         if box is not None and (self._box is None or not torch.equal(box, self._box)):
@@ -240,11 +240,11 @@ class Proposer:
     def _home(self, interval: Interval, learner: Learner) -> dict[str, Plain]:
         """Return the incumbent with the learning rates and the like of the region's center."""
         assert self.region is not None
-        assert self._run.reach is not None
+        assert self._run.steps is not None
         space, start = self._run.space, dict(self._opening.start or {})
         row = learner.incumbent(interval.number)
         home = start if row is None else space.decode(row[:-1].double().cpu())
-        return {**home, **{name: self.region.center[name] for name in self._run.reach.names}}
+        return {**home, **{name: self.region.center[name] for name in self._run.steps.names}}
 
     def _note(
         self,

@@ -25,7 +25,7 @@ _MOST_FAILURES = 5  # that lengthen the stay at home: 31 intervals
 _MOST_SUCCESSES = 9  # that widen the region: a factor of 1.5 becomes 58
 
 
-class Reach:
+class StepLimits:
     """The columns of a trust region, and how far it reaches around a center.
 
     A learning rate or weight decay is multiplied or divided by at most a factor, as is one minus a

@@ -159,7 +159,7 @@ class OnlineTuner(GainOptimizer[Decision]):
             warnings.warn(note, stacklevel=4)  # the call of the class, behind a decorator
         limits = options.limits
         rationed = options.overhead is not None
-        run = Run(space, self._intervals, horizon, limits.max_queries, rationed, options.reach)
+        run = Run(space, self._intervals, horizon, limits.max_queries, rationed, options.steps)
         number = None if horizon is None else self._intervals.within(horizon)
         room = limits_of(horizon, number, limits.max_queries, query.budget)
         opening = opening_of(space, room, options.design, options.start, options.seed)

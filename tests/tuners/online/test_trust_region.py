@@ -8,7 +8,7 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly import errors
-from botorch_costly.tuners.online.trust_region import RECENT, Reach, TrustRegion
+from botorch_costly.tuners.online.trust_region import RECENT, StepLimits, TrustRegion
 
 SPACE = bc.SearchSpace(
     {
@@ -134,11 +134,11 @@ def test_an_interval_of_the_users_counts_for_nothing():
 
 
 def test_it_reaches_a_factor_around_rates_and_decays_and_one_less_a_momentum():
-    limits = Reach(SPACE, LASTING, 1.5).limits(START, 0)
+    limits = StepLimits(SPACE, LASTING, 1.5).limits(START, 0)
     assert limits["lr"] == pytest.approx((1e-3 / 1.5, 1.5e-3))
     assert limits["momentum"] == pytest.approx((0.85, 1 - 0.1 / 1.5))
     assert limits["wd"] == (0.0, 0.0)
-    wider = Reach(SPACE, LASTING, 1.5).limits(START, 2)
+    wider = StepLimits(SPACE, LASTING, 1.5).limits(START, 2)
     assert wider["lr"] == pytest.approx((1e-3 / 1.5**3, 1e-3 * 1.5**3))
 
 
@@ -148,7 +148,7 @@ def test_a_start_at_a_bound_stays_in_the_space(rate):
     tuner = play(bc.OnlineTuner(SPACE, 40, start=start), 40, climb)
     for decision in tuner.decisions:
         SPACE.check(decision.config)
-    low, high = Reach(SPACE, LASTING, 1.5).limits(start, 0)["lr"]
+    low, high = StepLimits(SPACE, LASTING, 1.5).limits(start, 0)["lr"]
     assert low < high
 
 
