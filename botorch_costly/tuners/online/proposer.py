@@ -183,12 +183,12 @@ class Proposer:
     def _choose(self, interval: Interval, learner: Learner, account: Account) -> Decision:
         """Choose the configuration of an interval, and whether its end is queried."""
         affordable, number = account.affords(interval.length), self._opens(interval, account)
-        self._confine()
+        home = self._home(interval, learner, opens=number is not None)
         if number is not None:
             if not affordable:
                 return self._waiting()
             opened = self._opening.decide(number, self._generator, self._box)
-            self._note(interval, opened.config, self._opening.start or {}, in_design=True)
+            self._note(interval, opened.config, home, in_design=True)
             return opened
         if self.region is not None and not self.region.is_past_design:
             has_design = self._opening.rounds > self._opening.start_rounds
@@ -206,7 +206,6 @@ class Proposer:
             proposal.query_at if query and may_query else proposal.play_unqueried
         )
         if self.region is not None:
-            home = self._home(interval, learner)
             # A rule that weighs the value of a query against its price has weighed this one.
             if self.region.waits and self._query.outlook(progress) is None:
                 config = home
@@ -226,25 +225,27 @@ class Proposer:
             {} if steps is None or region is None else steps.limits(region.center, region.widened)
         )
 
-    def _confine(self) -> None:
-        """Confine decisions to the trust region."""
-        steps, region = self._run.steps, self.region
-        if steps is not None and region is not None:
-            self._confine_to(steps.box(region.center, region.widened))
-
     def _confine_to(self, box: Tensor | None) -> None:
         if box is not None and (self._box is None or not torch.equal(box, self._box)):
             self._decider.confine(box)
         self._box = box
 
-    def _home(self, interval: Interval, learner: Learner) -> dict[str, Plain]:
-        """Return the incumbent with the learning rates and the like of the region's center."""
-        assert self.region is not None
-        assert self._run.steps is not None
-        space, start = self._run.space, dict(self._opening.start or {})
-        row = learner.incumbent(interval.number)
-        home = start if row is None else space.decode(row[:-1].double().cpu())
-        return {**home, **{name: self.region.center[name] for name in self._run.steps.names}}
+    def _home(self, interval: Interval, learner: Learner, *, opens: bool) -> dict[str, Plain]:
+        """Return home, and confine decisions to the trust region around it; empty without a region.
+
+        Home is the incumbent with the learning rates and the like of the region's center. While the run
+        opens it is the center, of which all else is the start's.
+        """
+        region, steps = self.region, self._run.steps
+        if region is None or steps is None:
+            return {}
+        row = None if opens else learner.incumbent(interval.number)
+        home = dict(region.center)
+        if row is not None:
+            home = self._run.space.decode(row[:-1].double().cpu())
+        home |= {name: region.center[name] for name in steps.names}
+        self._confine_to(steps.box(home, region.widened))
+        return home
 
     def _note(
         self,

@@ -21,15 +21,17 @@ from botorch_costly.plain import as_number
 from botorch_costly.space import SearchSpace
 
 RECENT = 4  # rewards at home that an excursion has to exceed
+_FREE = 0.5  # of its range that a free real may differ from home
 _MOST_FAILURES = 5  # that lengthen the stay at home: 31 intervals
 _MOST_SUCCESSES = 9  # that widen the region: a factor of 1.5 becomes 58
 
 
 class StepLimits:
-    """The columns of a trust region, and how far it reaches around a center.
+    """The columns of a trust region, and how far it reaches around home.
 
     A learning rate or weight decay is multiplied or divided by at most a factor, as is one minus a
-    momentum. A parameter that is 0 at the center stays 0.
+    momentum. A parameter that is 0 at the center stays 0. Other reals differ from home by at most half of
+    their range: a design that reaches the far end of a range from a start at the other one costs most.
 
     Args:
         space: Search space.
@@ -61,11 +63,16 @@ class StepLimits:
             found[name] = (min(max(real.low, low), value), max(min(real.high, high), value))
         return found
 
-    def box(self, center: Mapping[str, Plain], successes: int) -> Tensor:
-        """Return the encoded bounds of all columns, float64 of shape ``(2, dim)``."""
+    def box(self, home: Mapping[str, Plain], successes: int) -> Tensor:
+        """Return the encoded bounds of all columns around home, float64 of shape ``(2, dim)``."""
         bounds = torch.zeros(2, self.space.dim, dtype=torch.float64)
         bounds[1] = 1.0
-        for name, ends in self.limits(center, successes).items():
+        free = [self.space.columns[n] for n, p in self.space.parameters if isinstance(p, Real)]
+        at = self.space.encode(home)
+        for column in free:
+            bounds[0, column] = (at[column] - _FREE).clamp_min(0)
+            bounds[1, column] = (at[column] + _FREE).clamp_max(1)
+        for name, ends in self.limits(home, successes).items():
             for row, value in zip(bounds, ends, strict=True):
                 row[self.space.columns[name]] = self._reals[name].encode(value)
         return bounds
