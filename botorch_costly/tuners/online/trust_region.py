@@ -1,11 +1,12 @@
 """The trust region of a run that cannot go back: small steps around the start, widened by success.
 
-A run plays a *home*: the best known configuration, with the start's learning rates, weight decays and
-momenta. An interval of another configuration is an *excursion*. It succeeds if its reward exceeds all
-recent rewards at home: if nothing is better than home, one in six does by chance. A success moves the
-region to the excursion and squares the factor by which it reaches out; a failure takes the root of it.
-After the design each failure also doubles the number of intervals at home before the next excursion, so
-a run on which nothing is better makes few excursions, and one on which something is makes them at once.
+A run plays a *home*: the best known configuration, with the learning rates, weight decays and momenta
+of a *center*, first the start. An interval of another configuration is an *excursion*. It succeeds if
+its reward exceeds all recent rewards at home: if nothing is better than home, one in five does by
+chance. A success moves the center to the learning rates of the excursion and widens the region by its
+first factor; a failure halves the number of such steps. After the design each failure also doubles the
+number of intervals at home before the next excursion, so a run on which nothing is better makes few
+excursions, and one on which something is makes them at once.
 """
 
 from collections.abc import Mapping

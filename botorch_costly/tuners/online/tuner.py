@@ -67,7 +67,8 @@ class OnlineTuner(GainOptimizer[Decision]):
         design: Rounds and kind of the design in the first intervals, and rounds of the start.
         hold: Length of the intervals for which a configuration is held.
         search: Restarts of the search for local optima, and smallest distance between these.
-        limits: Largest number of queries, and number of rounds kept in a run without end.
+        limits: Largest number of queries, number of rounds kept in a run without end, and first factor
+            of the trust region around the start.
         maximize: Whether larger rewards are better.
         seed: Seed of all random draws; the global generators are never touched.
         overhead: Largest share of the clock that queries and the tuner may take, in (0, 1], as in
