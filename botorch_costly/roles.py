@@ -13,20 +13,22 @@ from typing import Literal, get_args
 
 from botorch_costly.errors import InvalidSpaceError, check
 
-Role = Literal["learning_rate", "momentum", "other"]
+Role = Literal["learning_rate", "momentum", "weight_decay", "other"]
 
 # Words of snake_case, camelCase, dotted and numbered names.
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _RATES = {"lr", "lrs", "eta", "learningrate", "stepsize"}
 _RATE_PAIRS = {("learning", "rate"), ("learning", "rates"), ("step", "size")}
 _MOMENTA = {"momentum", "momenta"}
+_DECAYS = {"wd", "weightdecay"}
+_DECAY_PAIRS = {("weight", "decay"), ("l", "2")}
 _MOMENTUM_PAIRS = {("beta", "1"), ("beta", "2"), ("betas", "1"), ("betas", "2")}
 # With one of these words the name of a rate means another quantity, such as when it changes.
 _ABOUT_RATES = """cooldown decay decays end epochs final gamma iterations min minimum patience power ratio
 schedule scheduler steps warmup"""
 _OTHERS = """batch beta clip depth drop dropout eps epsilon gamma lambda noise norm penalty reg
-regularization sigma size smoothing tau temperature wd weight width"""
-_OTHER_PAIRS = {("l", "1"), ("l", "2")}
+regularization sigma size smoothing tau temperature weight width"""
+_OTHER_PAIRS = {("l", "1")}
 
 
 def check_role(name: str, role: object) -> None:
@@ -45,7 +47,7 @@ def role_by_name(name: str) -> Role | None:
 
     Example:
         >>> role_by_name("optimizer.peak_lr"), role_by_name("adam_beta1"), role_by_name("weight_decay")
-        ('learning_rate', 'momentum', 'other')
+        ('learning_rate', 'momentum', 'weight_decay')
         >>> role_by_name("x") is None
         True
     """
@@ -57,5 +59,7 @@ def role_by_name(name: str) -> Role | None:
         return "learning_rate"
     if _MOMENTA & words or _MOMENTUM_PAIRS & pairs:
         return "momentum"
+    if not names_rate and (_DECAYS & words or _DECAY_PAIRS & pairs):
+        return "weight_decay"
     is_other = names_rate or is_about_rate or words & set(_OTHERS.split()) or _OTHER_PAIRS & pairs
     return "other" if is_other else None

@@ -175,6 +175,17 @@ class SearchSpace:
         """Names of the logarithmic reals of unknown role, which may be learning rates."""
         return self._logarithmic(None)
 
+    @property
+    def lasting(self) -> tuple[str, ...]:
+        """Names of the reals whose effect on the weights lasts: rates, weight decays and momenta.
+
+        Without a known learning rate each logarithmic real of unknown role counts as one.
+        """
+        roles: tuple[Role | None, ...] = ("learning_rate", "weight_decay", "momentum")
+        names = {name for role in roles for name in self.with_role(role)}
+        names |= set(() if self.with_role("learning_rate") else self.possible_rates)
+        return tuple(name for name in self.names if name in names)
+
     def _logarithmic(self, role: Role | None) -> tuple[str, ...]:
         logarithmic = {name for name, p in self.parameters if isinstance(p, Real) and p.log}
         return tuple(name for name in self.with_role(role) if name in logarithmic)

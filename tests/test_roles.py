@@ -14,7 +14,8 @@ RATES = """lr learning_rate eta base_lr peak_lr max_lr init_lr lr0 optimizer.lr 
 lr_scale learningRate LearningRate learning-rate LR adamLR lr_1 group_0.lr log_lr step_size
 encoder_learning_rate lrs lr_embedding learning_rate_init eta0 matrix_lr"""
 MOMENTA = "momentum beta1 beta2 beta_1 adam_beta1 optimizer.beta2 adamBeta2 sgd_momentum"
-OTHERS = """weight_decay wd l2 dropout dropout_rate lr_decay lr_warmup warmup_lr_steps lr_gamma
+DECAYS = "weight_decay wd l2 adam.weight_decay weightDecay"
+OTHERS = """dropout dropout_rate lr_decay lr_warmup warmup_lr_steps lr_gamma
 min_lr_ratio scheduler.lr eps temperature label_smoothing batch_size lr_scheduler_power"""
 UNKNOWN = "x alpha rate mix color clr filter already theta_max"
 
@@ -27,6 +28,11 @@ def test_learning_rates_have_many_names(name):
 @pytest.mark.parametrize("name", MOMENTA.split())
 def test_momenta_have_many_names(name):
     assert role_by_name(name) == "momentum"
+
+
+@pytest.mark.parametrize("name", DECAYS.split())
+def test_weight_decays_have_many_names(name):
+    assert role_by_name(name) == "weight_decay"
 
 
 @pytest.mark.parametrize("name", OTHERS.split())
@@ -104,15 +110,25 @@ def test_online_decisions_do_not_hang_on_how_a_rate_is_spelled(name, options):
 
 def test_where_no_rate_is_known_what_may_be_one_stays_near_the_start():
     """The kind: a learning rate of an unknown name is set to a hundred times that of the start."""
-    with pytest.warns(UserWarning, match="No parameter is known as a learning rate.*: speed"):
-        rates = [rate for rate, *_ in decisions("speed")]
-    assert max(rates) <= 0.0317
-    assert min(rates) >= 0.0031
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        rates = [rate for rate, *_ in decisions("speed")]
         free = [rate for rate, *_ in decisions("speed", role="other")]
-        decisions("weight_decay")
+    assert rates == [rate for rate, *_ in decisions("lr")]
+    assert max(rates) <= 0.1
     assert max(free) > 0.1
+
+
+def test_what_lasts_is_rates_decays_and_momenta():
+    log = bc.Real(1e-4, 1.0, log=True)
+    plain = bc.Real(0.0, 0.5)
+    space = bc.SearchSpace(
+        {"beta1": plain, "lr": log, "wd": log, "x": log, "dropout": plain, "n": bc.Integer(1, 2)}
+    )
+    assert space.lasting == ("beta1", "lr", "wd")  # x may be a rate, but a rate is known
+    assert bc.SearchSpace({"x": log, "y": plain}).lasting == ("x",)
+    assert bc.SearchSpace({"x": bc.Real(1e-4, 1.0, log=True, role="other")}).lasting == ()
+    assert bc.SearchSpace({"speed": bc.Real(0.0, 1.0, role="learning_rate")}).lasting == ("speed",)
 
 
 def test_twins_treat_rates_and_momenta_alike_however_they_are_spelled():

@@ -21,7 +21,7 @@ from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
 from botorch_costly.optim.local_optima import search
 from botorch_costly.optim.maximize import maximize
 from botorch_costly.optim.smooth import Acquisition
-from botorch_costly.optim.starts import unit_cube
+from botorch_costly.optim.starts import box_at, from_unit_cube, unit_cube
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
 
@@ -36,6 +36,7 @@ _STRETCHED = (
     1.6  # factor that moves as many more points out of the cube, to be clipped to its faces
 )
 _CANDIDATES = 128  # random starts of the search for a point far from a lone optimum
+_PADDING = 1e-6  # of a column with a single value: a search needs room
 _CLIMBING_STEPS = 4  # steps of a local search from good points
 
 
@@ -83,18 +84,37 @@ class CubeSearch:
     def __init__(
         self, dim: int, round_points: Callable[[Tensor], Tensor], search: Search, tkwargs: dict
     ) -> None:
-        self._round, self._search = round_points, search
+        self._round = self._on_cube = round_points
+        self._search = search
         self._peaks = self._warm_starts = torch.zeros(0, dim, **tkwargs)
-        self.bounds = unit_cube(self._warm_starts)
+        self.bounds = self._box = unit_cube(self._warm_starts)
         self._near_bounds = self.bounds.cpu()  # checks do not wait for a device
         engine = SobolEngine(dim, scramble=True, seed=0)
         sobol = engine.draw(_REPRESENTATIVES, dtype=torch.float32).to(self.bounds)
         # Many functions have their maximum on a face of the cube, where no Sobol point lies.
         stretched = (0.5 + _STRETCHED * (sobol - 0.5)).clamp(0, 1)
-        everywhere = torch.cat([sobol, stretched])
-        self._representatives = round_points(everywhere)
-        # Whether every point of the cube is a configuration; no point is rounded then.
+        self._everywhere = torch.cat([sobol, stretched])
+        self._spread()
+
+    def _spread(self) -> None:
+        """Spread the representatives over the bounds."""
+        everywhere = from_unit_cube(self._everywhere, box_at(self._near_bounds, self._everywhere))
+        self._representatives = self._round(everywhere)
+        # Whether every point of the box is a configuration; no point is rounded then.
         self.every_point = torch.equal(self._representatives, everywhere)
+
+    def confine(self, box: Tensor) -> None:
+        """Search a box of the cube from now on, ``2 x d``; a column may have a single value."""
+        low, high = box.to(self.bounds)
+        padded = torch.stack([(low - _PADDING).clamp_min(0), (high + _PADDING).clamp_max(1)])
+        self.bounds = torch.where(high - low < _PADDING, padded, torch.stack([low, high]))
+        self._near_bounds = self.bounds.cpu()
+        self._box, self._round = torch.stack([low, high]), self._in_box
+        self._warm_starts, self._peaks = map(self._round, (self._warm_starts, self._peaks))
+        self._spread()
+
+    def _in_box(self, points: Tensor) -> Tensor:
+        return self._on_cube(points).clamp(*self._box)
 
     def local_optima(
         self, function: Acquisition, generator: torch.Generator, *, others: bool = True

@@ -125,6 +125,10 @@ class Decider:
             effective_queries=effective, information_share=share, query_values=query_values
         )
 
+    def confine(self, box: Tensor) -> None:
+        """Decide within a box of the cube from now on, ``2 x d``."""
+        self._rivals.confine(box)
+
     def state_dict(self) -> dict[str, Any]:
         """Return recent query values over their effective horizons, and the state of the search."""
         return {"query_values": list(self._query_values), "rivals": self._rivals.state_dict()}

@@ -41,7 +41,7 @@ def importance(
     """Return which hyperparameters the posterior mean depends on, in some rounds of a run.
 
     The shares are Sobol indices of the posterior mean under a uniform distribution over
-    ``tuner.reachable``, with ``log`` parameters in the logarithm. The present belief is used for all
+    ``tuner.space``, with ``log`` parameters in the logarithm. The present belief is used for all
     rounds, so that later queries count for earlier rounds, too. A hyperparameter of which little was
     learnt varies little: a share measures relative dependence only. Without data all shares
     are 0.
@@ -59,7 +59,7 @@ def importance(
     check_believing(tuner)
     points, seed = check_count("points", points, minimum=2), check_seed(seed)
     intervals = intervals_of(tuner.decisions, rounds)
-    space, belief = tuner.reachable, tuner.belief
+    space, belief = tuner.space, tuner.belief
     engine = torch.quasirandom.SobolEngine(2 * space.dim, scramble=True, seed=seed)
     drawn = engine.draw(points, dtype=torch.float64).to(belief.kernel.outputscale)
     first, second = space.round(drawn[:, : space.dim]), space.round(drawn[:, space.dim :])

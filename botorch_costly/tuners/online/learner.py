@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from botorch_costly.acquisition import at_round
 from botorch_costly.ask_tell.state import unchanged_on_error
 from botorch_costly.errors import NumericalError, check
 from botorch_costly.models import StreamingGP
@@ -34,12 +35,15 @@ class Learner:
         scale: RewardScale,
         tkwargs: dict[str, Any],
         max_rows: int = 1000,
+        units: Tensor | None = None,  # of the lengthscale, by column, shape: (d,)
     ) -> None:
         fits = prior.kernel in SMOOTHNESS or refit.every is None
         expected = f"None, or a kernel that can be refitted ({sorted(SMOOTHNESS)})"
         check(fits, "refit.every", expected, (refit.every, prior.kernel))
         self.refit, self.scale = refit, scale
         lengthscale = torch.tensor([prior.lengthscale], **tkwargs)
+        if units is not None:
+            lengthscale = lengthscale * units.to(lengthscale)
         kernel = Stationary(prior.kernel, lengthscale, torch.ones((), **tkwargs))
         self.model = StreamingGP(kernel, prior.forgetting, prior.noise, maximum_rows=max_rows)
         self.model.rescale(*scale.fit([]))
@@ -54,6 +58,16 @@ class Learner:
     def num_told(self) -> int:
         """Number of rewards learnt so far; the belief changes only with it."""
         return self._num_told
+
+    def incumbent(self, now: int) -> Tensor | None:
+        """Return the row of highest mean in interval ``now``, ``(d + 1,)``; None without rewards."""
+        inputs = self.model.inputs
+        if not len(inputs):
+            return None
+        mean, _ = self.model.mean_and_variance(
+            at_round(inputs[:, :-1], inputs.new_tensor(float(now)))
+        )
+        return inputs[mean.argmax()]
 
     def rescaled_by(self, scale: RewardScale) -> StreamingGP:
         """Return the belief with another scale of the rewards; there has to be at least one reward."""

@@ -63,15 +63,25 @@ class Opening:
     rounds: int
     others: Tensor | None = None
 
-    def decide(self, number: int, generator: torch.Generator) -> Decision:
-        """Return the decision of an interval of the opening, numbered from 0."""
+    def decide(
+        self, number: int, generator: torch.Generator, box: Tensor | None = None
+    ) -> Decision:
+        """Return the decision of an interval of the opening.
+
+        Args:
+            number: Number of the interval, from 0.
+            generator: Source of random configurations.
+            box: Encoded bounds that the design is scaled to, shape ``(2, dim)``; the cube if omitted.
+        """
         config: Mapping[str, Plain]
         if self.start is not None and number < self.start_rounds:
             config = self.start
-        elif self.others is not None:
-            config = self.space.decode(self.others[number - self.start_rounds])
         else:
-            config = self.space.decode(self.space.sample(1, generator)[0])
+            if self.others is None:
+                x = self.space.sample(1, generator)[0]
+            else:
+                x = self.others[number - self.start_rounds]
+            config = self.space.decode(x if box is None else box[0] + (box[1] - box[0]) * x)
         reason = f"initial design (interval {number + 1} of {self.rounds})"
         return Decision(number, config, query=True, reason=reason)
 

@@ -3,10 +3,11 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, get_args
 
 import torch
+from torch import Tensor
 
 from botorch_costly.acquisition import as_factory
 from botorch_costly.ask_tell.design import DesignKind, check_kind
@@ -29,6 +30,7 @@ from botorch_costly.randomness import check_seed
 from botorch_costly.records import FrozenConfig
 from botorch_costly.rewards.scale import RewardScale
 from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.online.trust_region import StepLimits
 
 # Chosen on half of the problems of the online suite, see benchmarks/README.md.
 _RANKS = RewardScale(ranks=True, winsorize_lower=0.4)
@@ -164,10 +166,10 @@ class Limits:
             all by default. Older decisions can no longer be told.
         max_rows: Largest number of rewards in the belief; the latest are kept. The cost of a decision
             grows with its square. Rewards with a weight below 1e-8 are dropped in any case.
-        rate_factor: Factor by which a learning rate (``SearchSpace.rates``) may differ from that of the
-            start; ``math.inf`` for the whole range, as without a start. One round at a far larger rate
-            may do lasting damage, and this tuner does not go back. In a space without a known learning
-            rate the limit holds for each logarithmic real of unknown role, which may be one.
+        rate_factor: Factor by which learning rates, weight decays and one minus momenta
+            (``SearchSpace.lasting``) may differ from those of the start before the first success of
+            the trust region; ``math.inf`` for a run without a region, as without a start. One round
+            at a far larger rate may do lasting damage, and this tuner does not go back.
 
     Raises:
         InvalidArgumentError: If a number is not a valid count.
@@ -176,7 +178,7 @@ class Limits:
     max_queries: int | None = None
     keep_rounds: int | None = None
     max_rows: int = 1000
-    rate_factor: float = math.sqrt(10)
+    rate_factor: float = 1.5
 
     def __post_init__(self) -> None:
         _count(self, "max_queries", 0)
@@ -264,36 +266,27 @@ class Options:
         return RewardScale() if self.query.reads_rewards else _RANKS
 
     @property
-    def near_start(self) -> tuple[str, ...]:
-        """Names of the parameters that stay near the start: known or else possible learning rates."""
-        if self.start is None or self.limits.rate_factor == math.inf:
-            return ()
-        return self.space.rates or self.space.possible_rates
-
-    @property
-    def note_on_rates(self) -> str | None:
-        """Warning that possible learning rates stay near the start because none is known."""
-        if self.space.rates or not self.near_start:
+    def steps(self) -> StepLimits | None:
+        """Steps of the trust region; None for a run without a start, a list, or a factor of ``inf``."""
+        factor = self.limits.rate_factor
+        if self.start is None or factor == math.inf or is_listed(self.space):
             return None
-        return (
-            "No parameter is known as a learning rate. Those that may be one stay within a factor of "
-            f"{self.limits.rate_factor:.3g} of the start: {', '.join(self.near_start)}. Declare "
-            "Real(.., role='learning_rate'), or role='other' where any value of the range is safe."
-        )
+        return StepLimits(self.space, self.space.lasting, factor)
 
     @property
-    def reachable(self) -> SearchSpace:
-        """Searched part of the space, in which learning rates stay near that of the start."""
-        if self.start is None or not self.near_start:
-            return self.space
-        parameters = dict(self.space.parameters)
-        for name in self.near_start:
-            rate, value = parameters[name], self.start[name]
-            assert isinstance(rate, Real)
-            low = max(rate.low, value / self.limits.rate_factor)
-            high = min(rate.high, value * self.limits.rate_factor)
-            parameters[name] = replace(rate, low=low, high=high)
-        return SearchSpace(parameters)
+    def units(self) -> Tensor | None:
+        """Lengthscale of each column as a share of the prior's, shape ``(dim,)``; None if all are 1.
+
+        In a trust region a decade of a learning rate counts as much as the range of another parameter.
+        """
+        if self.steps is None:
+            return None
+        units = torch.ones(self.space.dim, dtype=torch.float64)
+        for name, parameter in self.space.parameters:
+            if name in self.steps.names and isinstance(parameter, Real) and parameter.log:
+                decades = math.log10(parameter.high / parameter.low)
+                units[self.space.columns[name]] = min(1.0, 1.0 / decades)
+        return units
 
     @property
     def lasting(self) -> dict[str, Any]:

@@ -7,9 +7,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
+from botorch_costly.ask_tell.search import CLOSE
 from botorch_costly.ask_tell.tariff import NOT_YET, Stock
 from botorch_costly.errors import check, check_count
+from botorch_costly.parameters import Plain
 from botorch_costly.query import RECENT, Progress, QueryRule
 from botorch_costly.records import Decision
 from botorch_costly.space import SearchSpace
@@ -17,6 +20,7 @@ from botorch_costly.tuners.online.decider import Decider
 from botorch_costly.tuners.online.intervals import Interval, Intervals
 from botorch_costly.tuners.online.learner import Learner
 from botorch_costly.tuners.online.opening import Opening
+from botorch_costly.tuners.online.trust_region import StepLimits, TrustRegion
 
 _HELD = "the enqueued configuration is held"
 _NO_TIME = "the share of the clock affords no decision yet"
@@ -31,6 +35,7 @@ class Run(NamedTuple):
     horizon: int | None
     max_queries: int | None
     is_rationed: bool = False  # whether queries take a share of the clock
+    steps: StepLimits | None = None  # of the trust region, if there is one
 
 
 class Account(NamedTuple):
@@ -78,6 +83,10 @@ class Proposer:
         self._chosen: Decision | None = None  # of the present interval, or of the one before
         self._enqueued: dict[int, Decision] = {}  # the user's of the present interval, by round
         self._num_told: int | None = None  # number of rewards before the last decision
+        self.region: TrustRegion | None = None
+        if run.steps is not None:
+            self.region = TrustRegion(opening.start or {}, run.steps.rates)
+        self._box: Tensor | None = None  # that the decider is confined to
 
     def holds(self, now: int) -> bool:
         """Return whether the configuration of a round is decided already."""
@@ -111,6 +120,8 @@ class Proposer:
         self._enqueued = {enqueued.round: enqueued for enqueued in [*earlier, decision]}
         if decision.round == first:
             self._chosen = None  # its interval is over
+        if self.region is not None:
+            self.region = replace(self.region, interval=None)
 
     def release(self, decision: Decision) -> None:
         """Hold the configuration of the user's decision no more."""
@@ -127,6 +138,8 @@ class Proposer:
             "strategy": {**self._decider.state_dict(), "enqueued": json.dumps(enqueued)},
             "generator": self._generator.get_state(),
             "num_told": self._num_told,
+            "region": None if self.region is None else self.region.state_dict(),
+            "box": self._box,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -136,6 +149,10 @@ class Proposer:
         # States of earlier versions lack the decisions of the user.
         enqueued = map(Decision.from_dict, json.loads(state["strategy"].get("enqueued", "[]")))
         self._enqueued = {decision.round: decision for decision in enqueued}
+        region = state.get("region")
+        if region is not None and self.region is not None:
+            self.region = TrustRegion.from_state(region)
+            self._confine_to(state["box"])
         self._decider.load_state_dict(state["strategy"])
         self._generator.set_state(state["generator"].cpu())
         num_told = state["num_told"]
@@ -166,9 +183,16 @@ class Proposer:
     def _choose(self, interval: Interval, learner: Learner, account: Account) -> Decision:
         """Choose the configuration of an interval, and whether its end is queried."""
         affordable, number = account.affords(interval.length), self._opens(interval, account)
+        home = self._home(interval, learner, opens=number is not None)
         if number is not None:
-            opened = self._opening.decide(number, self._generator) if affordable else None
-            return self._waiting() if opened is None else opened
+            if not affordable:
+                return self._waiting()
+            opened = self._opening.decide(number, self._generator, self._box)
+            self._note(interval, opened.config, home, in_design=True)
+            return opened
+        if self.region is not None and not self.region.is_past_design:
+            has_design = self._opening.rounds > self._opening.start_rounds
+            self.region = self.region.past_design(has_design=has_design)
         if self._chosen is not None and not account.may_decide:
             return replace(self._chosen, query=False, reason=_NO_TIME)
         may_query = affordable and not self._spent(account)
@@ -178,15 +202,64 @@ class Proposer:
             learner.belief, progress, may_query, self._generator, again, explores=affordable
         )
         query, confidence = bool(proposal.verdict.query), float(proposal.verdict.confidence)
+        config = self._run.space.decode(
+            proposal.query_at if query and may_query else proposal.play_unqueried
+        )
+        if self.region is not None:
+            # A rule that weighs the value of a query against its price has weighed this one.
+            if self.region.waits and self._query.outlook(progress) is None:
+                config = home
+            self._note(interval, config, home)
         return Decision(
             round=interval.first,
-            config=self._run.space.decode(
-                proposal.query_at if query and may_query else proposal.play_unqueried
-            ),
+            config=config,
             query=query and affordable,
             reason=NOT_YET if query and not affordable else self._query.explain(proposal.verdict),
             confidence=None if math.isnan(confidence) else confidence,
         )
+
+    def limits(self) -> dict[str, tuple[float, float]]:
+        """Return the least and the largest value of each column of the trust region."""
+        steps, region = self._run.steps, self.region
+        return (
+            {} if steps is None or region is None else steps.limits(region.center, region.widened)
+        )
+
+    def _confine_to(self, box: Tensor | None) -> None:
+        if box is not None and (self._box is None or not torch.equal(box, self._box)):
+            self._decider.confine(box)
+        self._box = box
+
+    def _home(self, interval: Interval, learner: Learner, *, opens: bool) -> dict[str, Plain]:
+        """Return home, and confine decisions to the trust region around it; empty without a region.
+
+        Home is the incumbent with the learning rates and the like of the region's center. While the run
+        opens it is the center, of which all else is the start's.
+        """
+        region, steps = self.region, self._run.steps
+        if region is None or steps is None:
+            return {}
+        row = None if opens else learner.incumbent(interval.number)
+        home = dict(region.center)
+        if row is not None:
+            home = self._run.space.decode(row[:-1].double().cpu())
+        home |= {name: region.center[name] for name in steps.names}
+        self._confine_to(steps.box(home, region.widened))
+        return home
+
+    def _note(
+        self,
+        interval: Interval,
+        config: Mapping[str, Plain],
+        home: Mapping[str, Plain],
+        *,
+        in_design: bool = False,
+    ) -> None:
+        """Note for the trust region whether the choice of an interval is away from home."""
+        if self.region is not None:
+            space = self._run.space
+            is_away = bool((space.encode(config) - space.encode(home)).abs().max() > CLOSE)
+            self.region = self.region.chosen(interval.number, is_away=is_away, in_design=in_design)
 
     def _opens(self, interval: Interval, account: Account) -> int | None:
         """Return the place of an interval in the opening; None after it.

@@ -40,6 +40,9 @@ class Rivals:
     def __init__(self, search: SpaceSearch) -> None:
         self.search = search
 
+    def confine(self, box: Tensor) -> None:
+        """Search a box of the cube from now on, ``2 x d``; a list has no columns to confine."""
+
     def find(self, acquisition: Acquisition, generator: torch.Generator, *, rivals: bool) -> Tensor:
         """Return the candidate, then its rivals, encoded: shape ``(1 + m, d)``.
 
@@ -96,8 +99,13 @@ class FollowedRivals(Rivals):
 
     def __init__(self, search: CubeSearch, bandwidth: float) -> None:
         super().__init__(search)
-        self._cube = search
+        self._cube, self._bandwidth = search, bandwidth
         self.paths = PathFollowing(search.bounds, bandwidth, search.representatives())
+
+    def confine(self, box: Tensor) -> None:
+        """Search a box of the cube from now on."""
+        self._cube.confine(box)
+        self.paths = PathFollowing(self._cube.bounds, self._bandwidth, self._cube.representatives())
 
     def find_bound(
         self, bound: AgingFunction, generator: torch.Generator, *, rivals: bool

@@ -100,7 +100,7 @@ def slice_of(
         InvalidArgumentError: If the tuner is not an ``OnlineTuner``, the name is unknown, ``round`` is
             not an integer of at least 0, or ``points`` not one of at least 2; or if ``config`` is omitted
             before the first ``ask``.
-        InvalidConfigError: If the configuration does not belong to ``tuner.reachable``.
+        InvalidConfigError: If the configuration does not belong to ``tuner.space``.
 
     Example:
         >>> import botorch_costly as bc
@@ -112,7 +112,7 @@ def slice_of(
     """
     check_believing(tuner)
     points = check_count("points", points, minimum=2)
-    space, parameter = tuner.reachable, _parameter_of(tuner.reachable, name)
+    space, parameter = tuner.space, _parameter_of(tuner.space, name)
     decisions, number = tuner.decisions, 0 if round is None else check_count("round", round)
     now = decisions[-1].round + 1 if round is None and decisions else number
     held = FrozenConfig(space.canonical(_incumbent(tuner) if config is None else config))
@@ -148,7 +148,7 @@ def best_values(
     """
     check_believing(tuner)
     points = check_count("points", points, minimum=2)
-    space, parameter = tuner.reachable, _parameter_of(tuner.reachable, name)
+    space, parameter = tuner.space, _parameter_of(tuner.space, name)
     values, belief = _values_of(parameter, points), tuner.belief
     inputs = belief.inputs[:, :-1]
     intervals = intervals_of(tuner.decisions, rounds, about=60)
@@ -170,7 +170,7 @@ def check_believing(tuner: object) -> None:
     Raises:
         InvalidArgumentError: If it has none.
     """
-    has_belief = all(hasattr(tuner, name) for name in ("reachable", "belief", "interval_of"))
+    has_belief = all(hasattr(tuner, name) for name in ("trust_region", "belief", "interval_of"))
     expected = "an OnlineTuner, whose belief is read"
     check(has_belief and not isinstance(tuner, type), "tuner", expected, type(tuner).__name__)
 
@@ -245,7 +245,7 @@ def _rewards(
     tuner: OnlineTuner, name: str, held: Mapping[str, Plain], round: int
 ) -> tuple[Told, ...]:
     """Return the rewards in the belief, with the nearness of each to its value's point on the slice."""
-    belief, space = tuner.belief, tuner.reachable
+    belief, space = tuner.belief, tuner.space
     inputs = belief.inputs
     if not len(inputs):
         return ()

@@ -63,10 +63,14 @@ class OnlineStrategy(Strategy):
 
     def learn(self, outcome: Observation, seen: Seen, *details: Any) -> None:
         """Learn a reward."""
-        if outcome.reward is not None:
+        interval = self.run.intervals.at(outcome.round).number
+        reward = None if outcome.reward is None else seen.sign * outcome.reward
+        if reward is not None:
             x = self.run.space.encode(outcome.config).to(self._dtype)
-            interval = self.run.intervals.at(outcome.round).number
-            self.learner.observe(x, interval, seen.sign * outcome.reward, outcome.variance)
+            self.learner.observe(x, interval, reward, outcome.variance)
+        region = self.proposer.region
+        if region is not None:
+            self.proposer.region = region.learned(interval, reward, outcome.config)
 
     def snapshot(self, action: Action, seen: Seen) -> Undo:
         """Return a function that restores the strategy; a round within an interval changes nothing."""

@@ -19,6 +19,7 @@ from botorch_costly.ask_tell.search import Search
 from botorch_costly.device import largest_reward
 from botorch_costly.errors import check_count
 from botorch_costly.models import StreamingGP
+from botorch_costly.plain import as_number
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, QueryRule, UnqueriedPlay
 from botorch_costly.randomness import generator_of
 from botorch_costly.records import Decision, Plain
@@ -66,7 +67,8 @@ class OnlineTuner(GainOptimizer[Decision]):
         design: Rounds and kind of the design in the first intervals, and rounds of the start.
         hold: Length of the intervals for which a configuration is held.
         search: Restarts of the search for local optima, and smallest distance between these.
-        limits: Largest number of queries, and number of rounds kept in a run without end.
+        limits: Largest number of queries, number of rounds kept in a run without end, and first factor
+            of the trust region around the start.
         maximize: Whether larger rewards are better.
         seed: Seed of all random draws; the global generators are never touched.
         overhead: Largest share of the clock that queries and the tuner may take, in (0, 1], as in
@@ -149,21 +151,22 @@ class OnlineTuner(GainOptimizer[Decision]):
 
     def _build(self, options: Options) -> None:
         """Build the parts of the tuner from its options."""
-        space, horizon, query = options.reachable, options.horizon, options.query
-        self.query, self._reachable = query, space
+        space, horizon, query = options.space, options.horizon, options.query
+        self.query = query
         self._tkwargs: dict[str, Any] = {"dtype": options.dtype, "device": options.device}
         self._intervals = Intervals(options.hold.share, horizon, options.hold.shortest)
-        for note in (query.unspendable(self._intervals.within, horizon), options.note_on_rates):
-            if note is not None:
-                warnings.warn(note, stacklevel=4)  # the call of the class, behind a decorator
+        note = query.unspendable(self._intervals.within, horizon)
+        if note is not None:
+            warnings.warn(note, stacklevel=4)  # the call of the class, behind a decorator
         limits = options.limits
         rationed = options.overhead is not None
-        run = Run(space, self._intervals, horizon, limits.max_queries, rationed)
+        run = Run(space, self._intervals, horizon, limits.max_queries, rationed, options.steps)
         number = None if horizon is None else self._intervals.within(horizon)
         room = limits_of(horizon, number, limits.max_queries, query.budget)
         opening = opening_of(space, room, options.design, options.start, options.seed)
         prior = options.prior.of(space)
-        learner = Learner(prior, options.refit, options.scale, self._tkwargs, limits.max_rows)
+        tkwargs, units = self._tkwargs, options.units
+        learner = Learner(prior, options.refit, options.scale, tkwargs, limits.max_rows, units)
         self._rivals = rivals_of(space, options.search, self._tkwargs)
         rule = query.for_run(self._intervals.within, horizon)
         generator = generator_of(options.seed)  # on the CPU, to avoid waiting for the device
@@ -222,9 +225,12 @@ class OnlineTuner(GainOptimizer[Decision]):
         return self._strategy.learner.model
 
     @property
-    def reachable(self) -> SearchSpace:
-        """Searched part of the space, in which learning rates stay near that of the start."""
-        return self._reachable
+    def trust_region(self) -> dict[str, tuple[float, float]]:
+        """Least and largest value of each parameter of the trust region in the next interval.
+
+        Empty for a run without a region; all other parameters have their whole range.
+        """
+        return self._strategy.proposer.limits()
 
     def interval_of(self, round: int) -> int:
         """Return the number of the interval of a round, the unit of time of ``belief``."""
@@ -236,7 +242,7 @@ class OnlineTuner(GainOptimizer[Decision]):
         """Return the present posterior of the reward of configurations in a round.
 
         Args:
-            configs: Configurations of ``reachable``.
+            configs: Configurations of the space.
             round: Past or future round of the run, from 0; the next one if omitted. All rewards count,
                 also those told after the round.
 
@@ -246,28 +252,25 @@ class OnlineTuner(GainOptimizer[Decision]):
 
         Raises:
             InvalidArgumentError: If the round is not an integer of at least 0.
-            InvalidConfigError: If a configuration does not belong to ``reachable``.
+            InvalidConfigError: If a configuration does not belong to the space.
         """
         now = len(self._ledger) if round is None else round
         when = torch.tensor(float(self.interval_of(now)), **self._tkwargs)
         rows = [self._encode(config) for config in configs]
-        points = torch.stack(rows) if rows else torch.zeros(0, self._reachable.dim, **self._tkwargs)
+        points = torch.stack(rows) if rows else torch.zeros(0, self.space.dim, **self._tkwargs)
         mean, variance = self.belief.mean_and_variance(at_round(points, when))
         return self._sign * mean.detach(), variance.detach().sqrt()
 
     def best(self) -> dict[str, Plain] | None:
         """Return the incumbent: the observed configuration of highest mean now; None without data."""
-        inputs = self.belief.inputs
-        if not len(inputs):
-            return None
         now = self._intervals.at(len(self._ledger)).number
-        rows = at_round(inputs[:, :-1], inputs.new_tensor(float(now)))
-        mean, _ = self.belief.mean_and_variance(rows)
-        best = inputs[mean.argmax()]
+        best = self._strategy.learner.incumbent(now)
+        if best is None:
+            return None
         # Prefer the configuration that was played: decoding may change the last digits.
         played = self._ledger.config_of(self._intervals.first_of(int(best[-1])))
         if played is None or not torch.equal(self._encode(played), best[:-1]):
-            return self._reachable.decode(best[:-1])
+            return self.space.decode(best[:-1])
         return dict(played)
 
     def summary(self) -> str:
@@ -283,9 +286,32 @@ class OnlineTuner(GainOptimizer[Decision]):
                 f"belief: {model.num_rows} rewards, center {self._sign * model.center:.4g}, "
                 f"scale {model.scale:.4g}, forgetting {model.forgetting:.4g}, noise {model.noise:.3g}",
                 *self._on_the_clock(),
+                *self._on_the_region(),
                 f"best configuration seen, as believed now: {'none yet' if best is None else best}",
             ]
         )
+
+    def _on_the_region(self) -> list[str]:
+        """Return a line on the trust region, and whether the run sits at its edge."""
+        limits = self.trust_region
+        if not limits:
+            return []
+        within = ", ".join(
+            f"{name} {low:.3g} to {high:.3g}" for name, (low, high) in limits.items()
+        )
+        lines = [f"trust region, widened by success: {within}"]
+        last = self._ledger.config_of(len(self._ledger) - 1) or {}
+        values = {name: as_number(name, last[name]) for name in limits if name in last}
+        edge = [
+            name
+            for name, value in values.items()
+            if limits[name][0] < limits[name][1]
+            and any(math.isclose(value, end) for end in limits[name])
+        ]
+        if edge:
+            wider = "Limits(rate_factor=) makes larger steps"
+            lines.append(f"at the edge of its trust region: {', '.join(edge)}; {wider}")
+        return lines
 
     def diagnose(self) -> Diagnosis:
         """Return a diagnosis of whether tuning can help this run; its ``str`` puts it into words.
@@ -306,4 +332,4 @@ class OnlineTuner(GainOptimizer[Decision]):
         self.schedule().to_json(path)
 
     def _encode(self, config: Mapping[str, Plain]) -> Tensor:
-        return self._reachable.encode(config).to(**self._tkwargs)
+        return self.space.encode(config).to(**self._tkwargs)

@@ -51,13 +51,12 @@ def test_nothing_seen_is_believed_to_be_the_prior():
     assert make(MIXED).predict([])[0].shape == (0,)
 
 
-def test_what_lies_out_of_reach_is_refused():
+def test_what_lies_outside_the_space_is_refused_and_outside_the_region_is_not():
     start = {"lr": 1e-3, "depth": 2, "policy": "a"}
     tuner = bc.OnlineTuner(MIXED, horizon=50, start=start)
-    rates = dict(tuner.reachable.parameters)["lr"]
-    assert (rates.low, rates.high) == pytest.approx((1e-3 / 10**0.5, 1e-3 * 10**0.5))
-    assert tuner.predict([start])[0].shape == (1,)
+    assert tuner.trust_region == {"lr": pytest.approx((1e-3 / 1.5, 1.5e-3))}
+    assert tuner.predict([start, {**start, "lr": 0.1}])[0].shape == (2,)
     with pytest.raises(InvalidConfigError, match="lr"):
-        tuner.predict([{**start, "lr": 0.1}])
+        tuner.predict([{**start, "lr": 7.0}])
     with pytest.raises(InvalidArgumentError, match="round"):
         tuner.predict([start], round=-1)

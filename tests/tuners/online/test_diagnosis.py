@@ -18,6 +18,7 @@ START = {"lr": 1e-3, "dropout": 0.1}
 def played(reward, space=SPACE, rounds=60, **options):
     """A tuner that was told the reward of every round."""
     usual = {"hold": 0.0, "num_restarts": 4, "seed": 1, "start": START if space is SPACE else None}
+    usual["limits"] = bc.Limits(rate_factor=math.inf)
     tuner = bc.OnlineTuner(space, rounds, **grouped({**usual, **options}))
     noise = torch.randn(rounds, generator=torch.Generator().manual_seed(5)).tolist()
     for _ in range(rounds):
@@ -164,7 +165,13 @@ def test_asking_changes_nothing():
 def test_a_resumed_run_is_diagnosed_alike():
     tuner = valley_run()
     resumed = bc.OnlineTuner(
-        SPACE, 60, seed=1, start=START, hold=bc.Hold(share=0.0), search=bc.Search(num_restarts=4)
+        SPACE,
+        60,
+        seed=1,
+        start=START,
+        hold=bc.Hold(share=0.0),
+        search=bc.Search(num_restarts=4),
+        limits=bc.Limits(rate_factor=math.inf),
     )
     resumed.load_state_dict(through_a_file(tuner.state_dict()))
     assert resumed.diagnose() == tuner.diagnose()
