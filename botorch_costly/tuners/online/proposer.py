@@ -11,7 +11,7 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.search import CLOSE
 from botorch_costly.ask_tell.tariff import NOT_YET, Stock
-from botorch_costly.errors import check, check_count
+from botorch_costly.errors import StateMismatchError, check, check_count
 from botorch_costly.parameters import Plain
 from botorch_costly.query import RECENT, Progress, QueryRule
 from botorch_costly.records import Decision
@@ -138,8 +138,7 @@ class Proposer:
             "strategy": {**self._decider.state_dict(), "enqueued": json.dumps(enqueued)},
             "generator": self._generator.get_state(),
             "num_told": self._num_told,
-            "region": None if self.region is None else self.region.state_dict(),
-            "box": self._box,
+            "region": self.region and {**self.region.state_dict(), "box": self._box},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -149,10 +148,17 @@ class Proposer:
         # States of earlier versions lack the decisions of the user.
         enqueued = map(Decision.from_dict, json.loads(state["strategy"].get("enqueued", "[]")))
         self._enqueued = {decision.round: decision for decision in enqueued}
-        region = state.get("region")
-        if region is not None and self.region is not None:
-            self.region = TrustRegion.from_state(region)
-            self._confine_to(state["box"])
+        region = state["region"]
+        expected = (
+            "that of a tuner with a trust region" if self.region else "none, as in this tuner"
+        )
+        same_kind = (region is None) == (self.region is None)
+        check(same_kind, "state: region", expected, region, StateMismatchError)
+        if region is not None:
+            parts = dict(region)
+            box = parts.pop("box")
+            self.region = TrustRegion.from_state(parts)
+            self._confine_to(box)
         self._decider.load_state_dict(state["strategy"])
         self._generator.set_state(state["generator"].cpu())
         num_told = state["num_told"]

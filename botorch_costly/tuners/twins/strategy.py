@@ -188,7 +188,7 @@ class TwinStrategy(PlannedStrategy):
             state["progress"]
         )
         saved, alone = dict(horizons), _periods(alone)
-        waits, watched = json.loads(state.get("warm_up", "[false, null]"))
+        waits, watched = json.loads(state["warm_up"])
         is_longer = self._horizon > saved[max(saved)]
         if alone and alone[-1][1] is None and is_longer and not waits:
             alone[-1], began = (alone[-1][0], len(levels)), False
