@@ -76,8 +76,11 @@ class TrainingRun(Protocol):
     def round(self) -> int:
         """Rounds trained so far."""
 
-    def train_round(self, config: Mapping[str, Any]) -> None:
-        """Train one round under ``config``, which names every parameter of the problem."""
+    def train_round(self, config: Mapping[str, Any]) -> object:
+        """Train one round under ``config``, which names every parameter of the problem.
+
+        What it returns, if anything, is between a run and the methods that know its kind.
+        """
 
     def validate(self) -> Metrics:
         """Measure the network on the validation pictures: the query that costs."""

@@ -40,8 +40,8 @@ def letters():
     return steps.cumsum(0) % 90
 
 
-def small_transformer(generator, characters, length):
-    return Transformer(generator, characters, length, width=8, layers=1)
+def small_transformer(generator, characters, length, width=8):
+    return Transformer(generator, characters, length, width, layers=1)
 
 
 @cache
@@ -53,8 +53,8 @@ def pictures():
     return Part(inputs, targets)
 
 
-def network(generator):
-    return picture_network(generator, channels=1, side=8, width=2, blocks=1)
+def network(generator, width=2):
+    return picture_network(generator, channels=1, side=8, width=width, blocks=1)
 
 
 TEXT = LongProblem(

@@ -77,9 +77,9 @@ def small_work(work):
 def small_network(make):
     kind = make if isinstance(make, type) else networks.Recurrent
 
-    def smaller(generator, symbols, length):
+    def smaller(generator, symbols, length, width=16):
         lengths = () if kind is networks.Recurrent else (length,)
-        return kind(generator, symbols, *lengths, width=8)
+        return kind(generator, symbols, *lengths, width=width)
 
     return smaller
 

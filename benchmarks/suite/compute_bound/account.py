@@ -3,7 +3,7 @@
 import copy
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,6 +76,20 @@ class Account:
         check(allowed, "rounds", expected, self.rounds + 1, HorizonExceededError)
         self.rounds += 1
 
+    def charge(self, other: "Account", share: float) -> None:
+        """Pay what is on the account of a smaller network, whose rounds are a share of a round each.
+
+        Rounds are rounded up.
+
+        Raises:
+            HorizonExceededError: If they are too many.
+        """
+        rounds = self.rounds + math.ceil(share * other.rounds)
+        check(rounds <= self.limit, "rounds", f"at most {self.limit}", rounds, HorizonExceededError)
+        self.rounds, self.queries = rounds, self.queries + other.queries
+        for name, seconds in other.seconds.items():
+            self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
     def result(self, run: TrainingRun) -> Result:
         """Return how it ended with this run handed over."""
         total = time.perf_counter() - self._began
@@ -129,7 +143,9 @@ class AccountedRun(LongRun):
         super().__init__(problem, seed)
         self.account = account
 
-    def train_round(self, config: Config, *, rate_factor: float = 1.0) -> None:
+    def train_round(
+        self, config: Config, *, rate_factor: float | Sequence[float] = 1.0
+    ) -> list[float]:
         """Train a round; see ``LongRun``.
 
         Raises:
@@ -137,7 +153,7 @@ class AccountedRun(LongRun):
         """
         self.account.train()
         with self.account.timed("training"):
-            super().train_round(config, rate_factor=rate_factor)
+            return super().train_round(config, rate_factor=rate_factor)
 
     def validate(self) -> Metrics:
         self.account.queries += 1
@@ -156,6 +172,9 @@ class AccountedRun(LongRun):
     def result(self) -> Result:
         """Return how the method ended with this run handed over."""
         return self.account.result(self)
+
+
+Method = Callable[[LongProblem, Config, int], Result]  # from problem, start and seed
 
 
 def begin(problem: LongProblem, start: Config, seed: int) -> AccountedRun:

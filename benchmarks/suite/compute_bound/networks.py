@@ -76,7 +76,7 @@ class GPT(Transformer):
 class Recurrent(nn.Module):
     """A gated recurrent network that predicts what ``Transformer`` does."""
 
-    def __init__(self, generator: Generator, characters: int, width: int = 112) -> None:
+    def __init__(self, generator: Generator, characters: int, width: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(characters, width)
         self.recurrence = nn.GRU(width, width, batch_first=True)

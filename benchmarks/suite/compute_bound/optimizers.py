@@ -31,6 +31,7 @@ class Recipe:
     # What stands in place of the learning rate in the settings, for body and head alike
     rate: float | None = None
     steered: bool = True  # whether momentum and beta2 are those of the settings, and not its own
+    normalized: bool = True  # whether a step does not grow with the gradient
 
     def apply(
         self, optimizer: torch.optim.Optimizer, settings: Mapping[str, Any], factor: float
@@ -90,7 +91,7 @@ OPTIMIZERS: dict[str, Recipe] = {
     # Its weight decay is a penalty on squares, which is in the gradient.
     "adam": Recipe(lambda groups: torch.optim.Adam(groups, fused=True)),
     "rmsprop": Recipe(lambda groups: torch.optim.RMSprop(groups)),
-    "sgd": Recipe(lambda groups: torch.optim.SGD(groups, lr=0.0)),
+    "sgd": Recipe(lambda groups: torch.optim.SGD(groups, lr=0.0), normalized=False),
     "schedule_free": Recipe(_SCHEDULE_FREE, steered=False),
     "schedule_free_own": Recipe(_SCHEDULE_FREE, rate=0.0025, steered=False),
     "prodigy": Recipe(_from("prodigyopt", "Prodigy"), rate=1.0, steered=False),

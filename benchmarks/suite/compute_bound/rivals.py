@@ -1,6 +1,5 @@
 """What else a user might do with a run that has no compute to waste, and with four times as much."""
 
-from collections.abc import Callable
 from dataclasses import fields, replace
 
 from torch import Generator
@@ -12,14 +11,17 @@ from benchmarks.suite.compute_bound.account import (
     Accounted,
     AccountedRun,
     Config,
+    Method,
     Result,
     begin,
 )
 from benchmarks.suite.compute_bound.bandit import BanditPopulation
+from benchmarks.suite.compute_bound.finders import find_then_cosine, narrow_then_wide
+from benchmarks.suite.compute_bound.followers import adalrs, greedily
 from benchmarks.suite.compute_bound.races import race, search_at_round_0
 from benchmarks.suite.compute_bound.schedules import Schedule, constant, cosine, finish, wsd
 from benchmarks.suite.compute_bound.training import LongProblem
-from benchmarks.suite.compute_bound.works import Classes
+from benchmarks.suite.compute_bound.works import Classes, narrower
 from benchmarks.suite.population import PopulationTraining, SuccessiveHalving
 from botorch_costly import GainReward, GuardedReward, Real, Scheduled, SearchSpace, Session
 from botorch_costly.errors import InvalidArgumentError
@@ -29,7 +31,8 @@ from botorch_costly.plain import as_number
 def by_session(problem: LongProblem, start: Config, seed: int) -> Result:
     """Train one run in a ``Session``, which tunes the peak of a schedule: constant, then down to 0."""
     run, rate = begin(problem, start, seed), problem.rate_name
-    session = Session(_scheduled(problem), problem.horizon, run, start=start, seed=seed)
+    space, parts = _scheduled(problem), (run, run.optimizer)
+    session = Session(space, problem.horizon, *parts, start=start, seed=seed)
     for decision in session:
         peak = decision.peak or decision.config
         factor = as_number(rate, decision.config[rate]) / as_number(rate, peak[rate])
@@ -60,7 +63,6 @@ def online(problem: LongProblem, start: Config, seed: int) -> Result:
     return run.result()
 
 
-Method = Callable[[LongProblem, Config, int], Result]
 SEVERAL = 4  # runs, or members
 _DOSES = {part.name for part in fields(Strengths)}
 
@@ -133,6 +135,12 @@ METHODS: dict[str, Method] = {
     "schedule-free": one_run(constant, "schedule_free"),
     "schedule-free, its own rate": one_run(constant, "schedule_free_own"),
     "prodigy": one_run(constant, "prodigy"),
+    "greedy": greedily(),
+    # As in the examples of Transformers
+    "greedy, impatient": greedily(patience=2, factor=0.9, low=1e-7),
+    "adalrs": adalrs,
+    "finder, cosine": find_then_cosine,
+    "narrow, then wide": narrow_then_wide,
     "trivial augment": trivially_augmented(constant),
     "trivial augment, wsd": trivially_augmented(wsd),
     "race": race,
@@ -162,10 +170,15 @@ NEEDS = {
 
 
 def methods_of(problem: LongProblem) -> dict[str, Method]:
-    """Return the methods that make sense for a problem: augmentation is for pictures with classes."""
+    """Return the methods that make sense for a problem.
+
+    Augmentation is for pictures with classes, a narrow network for works whose network has a width.
+    """
     augments = isinstance(problem.work, Classes) and _DOSES & set(problem.space.names)
+    scales = narrower(problem.work, divisor=2) is not None
     return {
         name: method
         for name, method in METHODS.items()
-        if augments or not name.startswith("trivial augment")
+        if (augments or not name.startswith("trivial augment"))
+        and (scales or name != "narrow, then wide")
     }

@@ -2,14 +2,18 @@
 
 import copy
 import math
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Generator, Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.optim import Optimizer
+from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.suite.compute_bound.optimizers import OPTIMIZERS, switch
 from benchmarks.suite.networks import set_dropout
@@ -118,6 +122,10 @@ class LongProblem:
             settings["learning_rate"] = self.own_rate * warmth * config[self.rate_name]
         return settings
 
+    def rate_of(self, config: Settings) -> float:
+        """Return the learning rate of a configuration after warm-up."""
+        return float(self.settings_of(config, self.warmup)["learning_rate"])
+
     def setup(self, seed: int) -> "LongRun":
         """Draw the rows and the weights, all from ``seed``."""
         return LongRun(self, check_count("seed", seed))
@@ -144,30 +152,64 @@ class LongRun(SeededRun[LongProblem]):
         # One pass over the rows in an order of their own, and a further one if a run is longer.
         self._order_seed = int(torch.randint(2**31, (), generator=self._generator))
 
-    def train_round(self, config: Settings, *, rate_factor: float = 1.0) -> None:
-        """Train the minibatches of a round with the settings of ``config``.
+    @property
+    def optimizer(self) -> Optimizer:
+        """The optimizer, whose steps and rate a session sees; the state of the run holds its state."""
+        return self._optimizer
 
-        The learning rate times ``rate_factor``, that of a schedule, may lie outside the space.
+    def train_round(
+        self, config: Settings, *, rate_factor: float | Sequence[float] = 1.0
+    ) -> list[float]:
+        """Train the minibatches of a round with the settings of ``config``; return their losses.
+
+        The learning rate times ``rate_factor``, that of a schedule, may lie outside the space. It is one
+        for the round, or one for each minibatch. Losses are those that are trained on, before the step.
 
         Raises:
             InvalidConfigError: If ``config`` does not belong to the space of the problem.
+            ValueError: If there are more or fewer factors than minibatches.
         """
         problem, work = self.problem, self.problem.work
         problem.space.check(config)
         settings = problem.settings_of(config, self._round)
         set_dropout(self._network, settings["dropout"])
-        self._recipe.apply(self._optimizer, settings, rate_factor)
         self._network.train()
         switch(self._optimizer, "train")
-        for rows in self._rows().split(problem.batch):
+        factors, losses = rate_factor, []
+        if not isinstance(factors, Sequence):
+            factors = [factors] * problem.steps
+        for rows, factor in zip(self._rows().split(problem.batch), factors, strict=True):
+            self._recipe.apply(self._optimizer, settings, factor)
             batch = Batch(*(part[rows] for part in self._parts["train"]))
             inputs, targets = work.altered(batch, settings, self._generator)
             self._optimizer.zero_grad()
-            work.losses(self._network(inputs), targets).mean().backward()
+            loss = work.losses(self._network(inputs), targets).mean()
+            loss.backward()
+            losses.append(loss.detach())
             if problem.clip < math.inf:
                 nn.utils.clip_grad_norm_(self._network.parameters(), problem.clip)
             self._optimizer.step()
         self._round += 1
+        return torch.stack(losses).tolist()
+
+    def operations(self) -> int:
+        """Return how many multiplications and additions two rows take, there and back.
+
+        Only products of matrices and convolutions count. No training depends on it.
+        """
+        work, part = self.problem.work, self._parts["validation"]
+        inputs, targets = work.judged(Batch(part.inputs[:2], part.targets[:2]))
+        self._network.eval()
+        # Fused recurrence and attention are not seen by the counter; to switch them off warns.
+        with (
+            warnings.catch_warnings(action="ignore"),
+            torch.backends.mkldnn.flags(enabled=False),
+            sdpa_kernel(SDPBackend.MATH),
+            FlopCounterMode(display=False) as counter,
+        ):
+            work.losses(self._network(inputs), targets).mean().backward()
+        self._network.zero_grad()
+        return counter.get_total_flops()
 
     def _rows(self) -> Tensor:
         """Return which rows the round trains on, without repetition within a pass."""

@@ -68,8 +68,8 @@ def number_columns(space: SearchSpace) -> Tensor:
     return is_number
 
 
-def weakened(space: SearchSpace, point: Tensor, fixed: set[int]) -> Tensor | None:
-    """Return a configuration whose strong strengths are weak; None if none is strong.
+def weakened(space: SearchSpace, point: Tensor, fixed: set[int]) -> list[Tensor]:
+    """Return two configurations, with strong strengths weak and off; empty if none is strong.
 
     A number whose range begins at 0 is the strength of an optional technique, such as dropout or an
     augmentation.
@@ -79,14 +79,14 @@ def weakened(space: SearchSpace, point: Tensor, fixed: set[int]) -> Tensor | Non
         point: Encoded present configuration, shape ``(d,)``.
         fixed: Columns that do not change.
     """
-    weak = point.clone()
+    weak, off = point.clone(), point.clone()
     for name, parameter in space.parameters:
         column = space.columns[name].start
         is_strength = not isinstance(parameter, Choice) and parameter.low == 0
         if is_strength and column not in fixed and point[column] > CONSTANTS.strong:
-            weak[column] = CONSTANTS.weak
-    weak = space.round(weak)
-    return None if torch.equal(weak, point) else weak
+            weak[column], off[column] = CONSTANTS.weak, 0.0
+    weaker = [space.round(point) for point in (weak, off)]
+    return [] if torch.equal(weaker[0], point) else weaker
 
 
 def tenfold(space: SearchSpace, column: int) -> float:

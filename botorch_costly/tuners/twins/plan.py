@@ -27,7 +27,7 @@ from botorch_costly.tuners.twins.candidates import (
     weakened,
 )
 from botorch_costly.tuners.twins.constants import CONSTANTS
-from botorch_costly.tuners.twins.curve import Slope, price
+from botorch_costly.tuners.twins.curve import Slope
 from botorch_costly.tuners.twins.rates import RateSearch
 from botorch_costly.tuners.twins.run_budget import RunBudget, Steps
 from botorch_costly.tuners.twins.strengths import Strengths
@@ -60,13 +60,14 @@ class Plan:
     ) -> None:
         self._space, self.budget, self._generator = space, budget, generator
         numbers = number_columns(space)
-        self.incumbent, self._belief = start, TwinBelief(numbers)
+        self._given = self.incumbent = start
+        self._belief = TwinBelief(numbers)
         self._rates = rate_columns(space)
         self._unsettled = list(self._rates)
         self._fixed = set(self._rates) | momentum_columns(space)  # except in the rate search
         self._numbers = set(numbers.nonzero().flatten().tolist())
         self._strengths = Strengths(start, weakened(space, start, self._fixed))
-        self._marks = [round(share * budget.horizon) for share in _MARKS]
+        self._marks = list(_MARKS)
         self._longer = 1  # factor of the rounds of a trial after searches that told nothing
         self._due = True  # whether rates that are not settled are searched now
         self._falls, self._fell_from = 0, -1  # and rounds trained of the state before the last fall
@@ -147,13 +148,17 @@ class Plan:
 
     def _pass_marks(self) -> None:
         """Make searches and tests due at the marks; begin anew if nothing was learnt until the second."""
-        while self._marks and self.budget.spent >= self._marks[0]:
+        while self._marks and self.budget.spent >= self._next_mark:
             self._marks.pop(0)
             self._due = True
             self._strengths.renew()
             is_late = len(self._marks) < len(_MARKS) - 1
             if self._origin is not None and self._rates and is_late and self._has_begun is False:
                 self._begin_anew(self._origin)
+
+    @property
+    def _next_mark(self) -> int:
+        return round(self._marks[0] * self.budget.horizon)
 
     def _begin_anew(self, origin: int) -> None:
         """Return to the first state with a tenth of the rates."""
@@ -178,7 +183,7 @@ class Plan:
     def _segment_length(self) -> int:
         """Return the rounds until the next query where nothing is tried."""
         segment = max(2, round(_SEGMENT * self.budget.horizon))
-        until_mark = self._marks[0] - self.budget.spent if self._marks else segment
+        until_mark = self._next_mark - self.budget.spent if self._marks else segment
         return min(segment, max(until_mark, 1))
 
     def _play(self, rounds: int, state: int | None) -> Steps[float]:
@@ -192,9 +197,10 @@ class Plan:
         )
 
     def _stalls(self, slope: Slope) -> bool:
-        """Return whether the run hardly learns, as with too large a rate."""
+        """Return whether the run hardly learns, as with too large a rate that a search has chosen."""
+        changed = any(self.incumbent[column] != self._given[column] for column in self._rates)
         waited = self.budget.trained >= self._next_stall
-        return bool(self._rates) and waited and slope.expected < CONSTANTS.typical_slope / 2
+        return changed and waited and slope.expected < CONSTANTS.typical_slope / 2
 
     def _try_slower(self, start: Start) -> Steps[None]:
         """Take a third of the learning rate if its lead over the present one grows.
@@ -206,7 +212,7 @@ class Plan:
         self._next_stall = _STALL_WAIT * budget.trained
         chosen = start.incumbent
         if budget.affords_trial(3 * start.rounds, 3):
-            budget.trials += price(start.slope.upper, start.rounds, budget.left)
+            budget.trials += budget.price(start.slope.upper, start.rounds)
             trial = yield from challenge.play(
                 self._slower(self.incumbent), "a trial of a smaller learning rate"
             )
@@ -236,20 +242,27 @@ class Plan:
 
     def _test_strengths(self, start: Start) -> Steps[Start]:
         """Compare weak strengths with those that were given; return the start with the better ones."""
-        challenge = Challenge(self.budget, start)
-        other = self._strengths.other(start.incumbent.point)
-        if other is None or not self.budget.affords_trial(3 * start.rounds, 3):
-            self._strengths.is_due = False
-            return start
+        while self._strengths.is_due and self.budget.affords_trial(3 * start.rounds, 3):
+            chosen = yield from self._test_next_strengths(start)
+            self._take(chosen)
+            start = start._replace(incumbent=chosen)
+        self._strengths.is_due = False
+        return start
+
+    def _test_next_strengths(self, start: Start) -> Steps[Side]:
+        challenge, present = Challenge(self.budget, start), start.incumbent
+        other = self._strengths.other(present.point)
         trial = yield from challenge.play(other, "a trial with other strengths")
-        better = self._strengths.judge(trial, start.incumbent, is_first=start.trained == 0)
-        if better and start.trained > 0:
+        if not self._strengths.judge(trial, present):
+            self.budget.drop(trial.state)
+            return present
+        chosen = trial
+        if start.trained > 0:
             chosen = yield from challenge.confirm(trial)
-        else:
-            chosen = trial if better else start.incumbent
-        self._strengths.take(chosen.point)
-        self._take(chosen)
-        return start._replace(incumbent=chosen)
+        self.budget.drop(present.state)
+        if torch.equal(chosen.point, other):
+            self._strengths.take(trial.level - present.level)
+        return chosen
 
     def _search_rate(self, start: Start) -> Steps[None]:
         budget, column = self.budget, self._unsettled[0]
@@ -266,6 +279,9 @@ class Plan:
             self._due, self._longer = False, 2 * self._longer
         if not torch.equal(found.point, start.incumbent.point):
             budget.change(found.level - start.incumbent.level)
+            budget.trials = 0.0
+        else:
+            budget.trials += budget.price(start.slope.upper, search.lost)
         self._take(found)
         budget.curve.add(budget.trained, found.level)
 

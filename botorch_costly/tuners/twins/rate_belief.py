@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from botorch_costly.tuners.twins.constants import CONSTANTS
 
-_FAR = 1.5  # s_2, decades
-_FAR_SHARE = 0.3  # w
+_FAR = 3.0  # s_2, decades
+_FAR_SHARE = 0.5  # w
 
 
 class RateEstimate(NamedTuple):

@@ -1,7 +1,7 @@
 """The search of the learning rate: short trainings from the first state, compared at several lengths.
 
 All rates are trained from the same state, so the answer depends on the state and little on the rate that
-the run was started with. Half steps, and tenfold ones where they go on to be better, lead to a rate
+the run was started with. Two half steps, and tenfold ones where these go on to be better, lead to a rate
 with a worse one on either side. Each rate is measured after half of its rounds, too: if the maximizer of
 a parabola through the three moves, they go on for as many rounds again. Networks that were trained
 before, normalizations and warm-ups favour other rates at first than later.
@@ -13,6 +13,7 @@ References:
 
 import math
 from collections.abc import Callable
+from itertools import chain, repeat
 
 from torch import Tensor
 
@@ -25,7 +26,6 @@ _REASON = "a trial of the learning rate"
 _HALF = 0.5  # decades between the rates of a bracket
 _NEAR = 0.1  # decades; rates this close are one
 _DIVERGED = 1.0  # levels; a network this far behind has diverged
-_TIE = 1e-3  # levels; networks that have not begun to learn are level
 _SLIGHT = 0.15  # decades; a change up to this is not worth a doubt
 
 
@@ -62,6 +62,7 @@ class RateSearch:
         self._sides = {0.0: start.incumbent}  # by decades from the present rate
         self.lost, self.is_conclusive = 0, False
         self._bracket = [0.0]  # rates that are kept, in order
+        self._before = math.nan  # best rate at half of the rounds trained
 
     def run(self) -> Steps[Side]:
         """Return the configuration to go on with, and the state to go on from."""
@@ -70,10 +71,21 @@ class RateSearch:
         self.is_conclusive = self._differs()
         if not self.is_conclusive:
             return self._chosen(0.0)
-        while abs(self._movement) > CONSTANTS.settled_movement and self._may_lengthen():
+        self._drop(self._first)
+        self._before = self._vertex(early=True)
+        while self._moves and self._change != 0 and self._may_lengthen():
             yield from self._lengthen()
+        return self._chosen(self._change)
+
+    @property
+    def _change(self) -> float:
+        """Decades by which the rate would change now; 0 if that is slight."""
         decades = estimated(self._vertex(), self._movement).mean
-        return self._chosen(decades if abs(decades) > _SLIGHT else 0.0)
+        return decades if abs(decades) > _SLIGHT else 0.0
+
+    @property
+    def _moves(self) -> bool:
+        return abs(self._movement) > CONSTANTS.settled_movement
 
     def _differs(self) -> bool:
         """Return whether a rate can be told: the rates differ, or the network learns by the best one."""
@@ -83,13 +95,14 @@ class RateSearch:
         learns = [
             side.level for side in self._sides.values() if side.level > best.level - _DIVERGED
         ]
-        return best.level - min(*learns, best.early) > CONSTANTS.level_noise
+        early = [best.early] if not math.isnan(best.early) else []
+        return best.level - min(learns + early) > CONSTANTS.level_noise
 
     @property
     def _movement(self) -> float:
         """Decades by which the best rate moved while the rounds doubled; half a step if unknown."""
-        bracketed = len(self._bracket) == 3
-        return self._vertex() - self._vertex(early=True) if bracketed else _HALF
+        moved = self._vertex() - self._before
+        return _HALF if len(self._bracket) < 3 or math.isnan(moved) else moved
 
     def _climb(self) -> Steps[None]:
         """Walk up, or else down; first down from a rate at which networks diverge."""
@@ -100,18 +113,18 @@ class RateSearch:
             yield from self._walk(-1.0)
 
     def _walk(self, sign: float) -> Steps[bool]:
-        """Take a half step and then tenfold ones while each is better; return whether one was.
+        """Take two half steps and then tenfold ones while each is better; return whether one was.
 
         Upwards level ones will do: before networks have begun to learn, a larger rate tells more.
         """
         origin = before = self._best
-        step = _HALF
-        while (yield from self._try(before + sign * step)):
+        steps = chain([_HALF, _HALF], repeat(1.0))
+        while (yield from self._try(before + sign * next(steps))):
             after = max(self._sides) if sign > 0 else min(self._sides)
             gained = self._level(after) - self._level(before)
-            if gained < -_TIE or (sign < 0 and gained <= 0):
+            if gained < -CONSTANTS.level_noise or (sign < 0 and gained <= 0):
                 break
-            before, step = after, 1.0
+            before = after
         return self._best != origin
 
     def _surround(self) -> Steps[None]:
@@ -143,12 +156,10 @@ class RateSearch:
 
     def _played(self, point: Tensor, rounds: int, state: int | None, began: int) -> Steps[Side]:
         """Play rounds of a rate, with a query after half of them and at the end."""
-        early, half = math.nan, rounds // 2
-        if half > 0 and self._budget.affords_trial(rounds, 2):
-            early = yield from self._budget.play(point, half, _REASON, state=state, began=began)
-            state, began, rounds = None, began + half, rounds - half
-        level = yield from self._budget.play(point, rounds, _REASON, state=state, began=began)
-        return Side(point, _finite(level), self._budget.mark(), _finite(early))
+        early, level = yield from self._budget.play_halves(
+            point, rounds, _REASON, state=state, began=began
+        )
+        return Side(point, _finite(level), self._budget.mark(), early)
 
     def _may_lengthen(self) -> bool:
         """Return whether the rates of the bracket can go on for as many rounds again."""
@@ -158,10 +169,8 @@ class RateSearch:
         return alive > 1 and lost <= self._allowance and affords
 
     def _lengthen(self) -> Steps[None]:
-        """Train the rates of the bracket for as many rounds again; it moves if its best is at an edge.
-
-        A rate whose state was dropped on the way keeps the level that it had.
-        """
+        """Train the rates of the bracket for as many rounds again; it moves if its best is at an edge."""
+        self._before = self._vertex()
         self._move()
         alive, began = self._alive(), self._began + self._trained
         for decades in alive:
@@ -169,7 +178,7 @@ class RateSearch:
             level = yield from self._budget.play(
                 side.point, self._trained, _REASON, state=side.state, began=began
             )
-            longer = Side(side.point, _finite(level), self._budget.mark(), side.level)
+            longer = Side(side.point, _finite(level), self._budget.mark())
             self._sides[decades] = longer
             self._drop(side.state)
             self._lead(longer)
@@ -177,15 +186,17 @@ class RateSearch:
         self._trained *= 2
 
     def _move(self) -> None:
-        """Centre the bracket at its best rate; a rate that was not tried forks from the best one."""
+        """Centre the bracket at its best rate; a rate without a state goes on from that of the best."""
         best = self._best
         bracket = [best]
         for distance in (_HALF, -_HALF):
             point = self._at(best + distance)
             decades = self._find(self._decades(point))
-            if decades is None:
-                decades = self._decades(point)
-                self._sides[decades] = self._sides[best]._replace(point=point)
+            decades = self._decades(point) if decades is None else decades
+            side = self._sides.get(decades, self._sides[best])
+            if side.state is None and side.level > -math.inf:
+                side = self._sides[best]
+            self._sides[decades] = side._replace(point=point)
             bracket.append(decades)
         self._keep_only(sorted({*bracket}))
 
@@ -207,9 +218,11 @@ class RateSearch:
         """Return the maximizer of a parabola through the bracket, near its best rate, in decades."""
         sides = [self._sides[rate] for rate in self._bracket]
         levels = [side.early if early else side.level for side in sides]
+        if any(math.isnan(level) for level in levels):
+            return math.nan
         ranked = zip(levels, (-abs(rate) for rate in self._bracket), self._bracket, strict=True)
         best = max(ranked)[-1]
-        if len(levels) < 3 or any(math.isnan(level) for level in levels):
+        if len(levels) < 3:
             return best
         left, middle, right = levels
         if right == -math.inf:

@@ -44,14 +44,17 @@ class RunBudget:
     Args:
         horizon: Rounds of compute, including those given back.
         queries: Largest share of queried rounds.
+        falls: Whether the learning rate falls at the end. Before that, noise hides how much a network
+            still learns: its slope counts as that of a run that compute binds at least.
 
     Attributes:
-        trials: Expected cost of trials since the last one that was better, in log loss.
+        trials: Expected cost of trials and searches since the last one that found something better, in
+            log loss.
         stock: Queries that a share of the clock affords at the beginning of the next step.
     """
 
-    def __init__(self, horizon: int, queries: float) -> None:
-        self.horizon, self._share = horizon, queries
+    def __init__(self, horizon: int, queries: float, *, falls: bool = False) -> None:
+        self.horizon, self._share, self._falls = horizon, queries, falls
         self.curve, self.stock = Curve(), Stock()
         self.spent = self.queries = self.given_back = 0
         self.cost = self.gained = 0.0
@@ -88,8 +91,13 @@ class RunBudget:
             promise: Expected gain, in log loss; a share of it may be spent as well.
         """
         allowed = CONSTANTS.exploring + _PROMISED * promise
-        is_cheap = slope < CONSTANTS.level_noise
-        return is_cheap or self.trials + price(slope, rounds, self.left) <= allowed
+        is_cheap = slope < CONSTANTS.level_noise and not self._falls
+        return is_cheap or self.trials + self.price(slope, rounds) <= allowed
+
+    def price(self, slope: float, rounds: int) -> float:
+        """Return the cost of rounds that are given back now, in log loss at the end."""
+        least = CONSTANTS.typical_slope if self._falls else 0.0
+        return price(max(slope, least), rounds, self.left)
 
     def mark(self) -> int:
         """Mark the present state to be kept; return its number."""
@@ -109,10 +117,10 @@ class RunBudget:
         self._here, self._dropped = None, []
         self._states.clear()
 
-    def drop(self, state: int) -> None:
-        """Drop a state."""
-        del self._states[state]
-        self._dropped.append(state)
+    def drop(self, state: int | None) -> None:
+        """Drop a state if it is kept."""
+        if state is not None and self._states.pop(state, None) is not None:
+            self._dropped.append(state)
 
     def trained_of(self, state: int) -> int:
         """Return the number of rounds that a kept state was trained for."""
@@ -157,10 +165,24 @@ class RunBudget:
         self.queries += query
         return level
 
+    def play_halves(
+        self, point: Tensor, rounds: int, reason: str, *, state: int | None, began: int
+    ) -> Steps[tuple[float, float]]:
+        """Play rounds, and return the levels after half of them and at the end.
+
+        Arguments are those of ``play``. The first level is NaN if there is no half or no query for it.
+        """
+        early, half = math.nan, rounds // 2
+        if half > 0 and self.affords_trial(rounds, 2):
+            early = yield from self.play(point, half, reason, state=state, began=began)
+            state, began, rounds = None, began + half, rounds - half
+        level = yield from self.play(point, rounds, reason, state=state, began=began)
+        return early, level
+
     def give_back(self, rounds: int, slope: float) -> None:
         """Account for rounds that are not part of the final run."""
         self.given_back += rounds
-        self.cost += price(slope, rounds, self.left)
+        self.cost += self.price(slope, rounds)
 
     def change(self, gained: float) -> None:
         """Account for a change of the configuration and the log loss that it gained.

@@ -20,6 +20,7 @@ from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
 from botorch_costly.tuners.twins.parts import Component, Parts
 from botorch_costly.tuners.twins.run_length import StepCounter
 from botorch_costly.tuners.twins.tuner import TwinTuner
+from botorch_costly.tuners.twins.warm_up import rate_of
 
 _logger = logging.getLogger(__name__)
 
@@ -34,15 +35,17 @@ class Session(Around[TwinDecision]):
     and the tuner learns the noise.
 
     A run of fewer than 500 steps of its optimizer, or of rounds of one or two, is too short to compare
-    settings. After its first round one warning says so, and it is trained with its start.
+    settings. After its first round one warning says so, and it is trained with its start. While the
+    learning rate of the optimizer rises by itself, as in a warm-up, nothing is tried, for at most a fifth
+    of the run.
 
     A scheduler is restored as well, so that twins train with equal rates: at the end it has counted the
     rounds that lead to the last state, fewer than the horizon. If a rate has to end where its schedule
     does, let the tuner schedule it, which counts all rounds: ``Scheduled(low, high, base="cosine")``.
 
-    Each state is copied on its own device. The tuner holds about three copies at a time, and so does its
-    ``state_dict``. If a state cannot be copied or is missing when it is needed, a warning is logged, and
-    the rest of the run plays the incumbent.
+    Each state is copied on its own device. The tuner holds three copies at most, and so does its
+    ``state_dict``; there is one more while the parts go back. If a state cannot be copied or is missing
+    when it is needed, a warning is logged, and the rest of the run plays the incumbent.
 
     Args:
         space: Search space; see ``TwinTuner`` for its learning rates.
@@ -184,7 +187,7 @@ class Session(Around[TwinDecision]):
 
     def _asked(self) -> tuple[TwinDecision, tuple[int, int]]:
         """Carry out the next decision; return it and the position of the tuner after it."""
-        with self.tuner.asking() as decision:
+        with self.tuner.asking(rate_of(self._parts.components)) as decision:
             self._carry_out(decision)
             for number in decision.drop:
                 self.tuner.kept.pop(number, None)
@@ -211,6 +214,9 @@ class Session(Around[TwinDecision]):
         if self.tuner.is_settled:
             return
         kept = self.tuner.kept
+        # Now, so that there are never more copies than states that are needed.
+        for number in set(decision.drop) - {decision.restore}:
+            kept.pop(number, None)
         if decision.restore is not None and decision.restore not in kept:
             raise _NoWayBackError(
                 f"Round {decision.round} goes back to a state of training that is not held: it was "

@@ -18,6 +18,7 @@ from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.plan import Plan
 from botorch_costly.tuners.twins.replay import Replay
 from botorch_costly.tuners.twins.run_budget import RunBudget, Step
+from botorch_costly.tuners.twins.warm_up import WarmUp
 
 Seen = Evaluations[TwinDecision, Observation]
 
@@ -58,6 +59,8 @@ class TwinStrategy(PlannedStrategy):
         # Queries that are affordable before each step, the present one included.
         self._stocks: list[Stock] = []
         self._alone: list[tuple[int, int | None]] = []  # periods without going back
+        self._waits = False  # whether the present one of them ends with the warm-up
+        self._warm_up: WarmUp | None = WarmUp(horizon)  # until something is tried
         self._step: Step | None = None  # present step
         self._played, self._level = 0, math.nan  # rounds and level of the present step
         self.kept: dict[int, Any] = {}
@@ -83,9 +86,37 @@ class TwinStrategy(PlannedStrategy):
     def settle(self) -> None:
         """Play the incumbent from the present state to the end."""
         if not self.is_settled:
-            self._alone = [*self._alone, (len(self._levels), None)]
             self._step = None
+            self._alone = [*self._alone, (len(self._levels), None)]
             self.kept.clear()
+        self._waits, self._warm_up = False, None
+
+    def see_rate(self, rate: float, rounds: int) -> None:
+        """Play nothing but the incumbent while the learning rate rises by itself.
+
+        Args:
+            rate: Rate of the optimizer after so many rounds; NaN if it is not known.
+            rounds: Rounds so far.
+        """
+        if self._warm_up is None:
+            return
+        goes_on = self._warm_up.goes_on(rounds, rate)
+        self._warm_up = self._warm_up.after(rounds, rate)
+        if goes_on and not self._waits:
+            self._end_step()
+            self._alone = [*self._alone, (len(self._levels), None)]
+            self.kept.clear()
+            self._waits = True
+        elif self._waits and goes_on is False:
+            self._end_step()
+            self._alone = [*self._alone[:-1], (self._alone[-1][0], len(self._levels))]
+            self._waits, self._warm_up = False, None
+
+    def _end_step(self) -> None:
+        """Note the level of the present step if it is complete, so that another plan follows it."""
+        if self._step is not None and self._played == self._step.rounds:
+            self._levels = [*self._levels, self._level]
+        self._step = None
 
     def suggest(self, seen: Seen) -> Proposal:
         """Return the next round of the present step, or the first of the next step."""
@@ -95,6 +126,8 @@ class TwinStrategy(PlannedStrategy):
             stocks = stocks if len(stocks) > len(levels) else [*stocks, seen.stock]
             step, played = self.replay.step(levels, self._alone, stocks), 0
         proposal = self._proposal(step, played, len(levels))
+        if step.restore is not None:
+            self._warm_up = None
         if played == 0:
             self._step, self._levels, self._level = step, levels, math.nan
             self._stocks = stocks
@@ -145,7 +178,9 @@ class TwinStrategy(PlannedStrategy):
         if any(stock != Stock() for stock in self._stocks):
             progress.append(self._stocks)
         # Text is exact and can hold NaN and infinities.
-        return {"progress": json.dumps(progress), "kept": dict(self.kept)}
+        watched = None if self._warm_up is None else self._warm_up.before
+        warm_up = json.dumps([self._waits, watched])
+        return {"progress": json.dumps(progress), "kept": dict(self.kept), "warm_up": warm_up}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``; rebuilding the plan takes some seconds."""
@@ -153,7 +188,9 @@ class TwinStrategy(PlannedStrategy):
             state["progress"]
         )
         saved, alone = dict(horizons), _periods(alone)
-        if alone and alone[-1][1] is None and self._horizon > saved[max(saved)]:
+        waits, watched = json.loads(state.get("warm_up", "[false, null]"))
+        is_longer = self._horizon > saved[max(saved)]
+        if alone and alone[-1][1] is None and is_longer and not waits:
             alone[-1], began = (alone[-1][0], len(levels)), False
         replay = Replay(self._plan, self._horizons(saved, len(levels)))
         # Without a share of the clock all queries have been affordable.
@@ -164,7 +201,8 @@ class TwinStrategy(PlannedStrategy):
         self.replay, self._step = replay, step if began else None
         self._levels, self._level, self._stocks = levels, level, stocks
         self._played, self._alone = played, alone
-        self.kept, self.by_hand = kept, bool(by_hand)
+        self.kept, self.by_hand, self._waits = kept, bool(by_hand), waits
+        self._warm_up = None if watched is None else WarmUp(self._horizon, watched)
         self.loads += 1
 
     def _horizons(self, saved: Mapping[int, int], num_levels: int) -> dict[int, int]:
@@ -173,7 +211,7 @@ class TwinStrategy(PlannedStrategy):
         return dict(saved) if last == self._horizon else {**saved, num_levels: self._horizon}
 
     def _plan(self, horizon: int) -> Plan:
-        budget = RunBudget(horizon, self._queries)
+        budget = RunBudget(horizon, self._queries, falls=bool(self._space.rates))
         return Plan(self._space, self._start, budget, generator_of(self._seed))
 
 

@@ -1,8 +1,8 @@
-"""Strengths of regularization and augmentation: weak at first, and as given if that pays later.
+"""Strengths of regularization and augmentation: weak at first, and stronger if that pays later.
 
 A network that learns slowly may be regularized too strongly, and one that overfits only does so late. So
-strong strengths are weakened at once if that is no worse, and both are compared again while the
-difference is small or moves towards the other side.
+strong strengths are weakened at once if that is no worse, and switched off if that is clearly better;
+later the next stronger ones are compared again, unless they were clearly worse.
 """
 
 import math
@@ -15,40 +15,45 @@ from botorch_costly.tuners.twins.trials import Side
 
 
 class Strengths:
-    """The strengths that were given and the weak ones; one of the two is in use.
+    """A ladder of strengths: as given, weak, off; one rung is in use, and one may be compared with it.
 
     Args:
         given: Encoded first configuration, shape ``(d,)``.
-        weak: The same with weak strengths; None if none is strong.
+        weaker: The same with weak strengths, and with none; empty if none is strong.
+
+    Attributes:
+        is_due: Whether a comparison is due.
     """
 
-    def __init__(self, given: Tensor, weak: Tensor | None) -> None:
-        self._columns = torch.zeros_like(given, dtype=torch.bool) if weak is None else weak != given
-        self._given, self._weak = given, given if weak is None else weak
-        self._is_weak = False
-        self._lead = -math.inf if weak is None else 0.0  # of the other over those in use, last seen
-        self.is_due = weak is not None
+    def __init__(self, given: Tensor, weaker: list[Tensor]) -> None:
+        self._rungs = [given, *weaker]
+        changed = [rung != given for rung in weaker]
+        self._columns = changed[0] if changed else torch.zeros_like(given, dtype=torch.bool)
+        self._rung, self._step = 0, 1  # the one in use, and the step to the one to compare
+        self._lead = -math.inf  # of the stronger rung over that in use, last seen
+        self.is_due = bool(weaker)
 
     def renew(self) -> None:
-        """Make a comparison due, unless the other strengths were clearly worse."""
-        self.is_due = self._lead > -CONSTANTS.level_noise
+        """Make a comparison with the stronger rung due, unless it was clearly worse."""
+        self.is_due, self._step = self._rung > 0 and self._lead > -CONSTANTS.level_noise, -1
 
-    def other(self, point: Tensor) -> Tensor | None:
-        """Return a configuration with the strengths that are not in use."""
-        other = self._given if self._is_weak else self._weak
-        return torch.where(self._columns, other, point) if self._columns.any() else None
+    def other(self, point: Tensor) -> Tensor:
+        """Return a configuration with the strengths to compare."""
+        return torch.where(self._columns, self._rungs[self._rung + self._step], point)
 
-    def judge(self, trial: Side, incumbent: Side, *, is_first: bool) -> bool:
-        """Return whether the other strengths are better; at first weak ones win ties."""
-        self.is_due = False
+    def judge(self, trial: Side, incumbent: Side) -> bool:
+        """Return whether the other strengths are better; weak ones win ties against those given."""
+        lead = trial.level - incumbent.level
         if not math.isfinite(incumbent.level):
-            return math.isfinite(trial.level)
-        self._lead = trial.level - incumbent.level
-        return self._lead > (-CONSTANTS.level_noise if is_first else CONSTANTS.level_noise)
+            lead = math.inf if math.isfinite(trial.level) else -math.inf
+        wins_ties = self._rung + self._step == 1 and self._step > 0
+        is_better = lead > CONSTANTS.level_noise * (-1 if wins_ties else 1)
+        self.is_due = is_better and 0 <= self._rung + 2 * self._step < len(self._rungs)
+        if self._step < 0:
+            self._lead = lead
+        return is_better
 
-    def take(self, point: Tensor) -> None:
-        """Take note of the strengths in use."""
-        is_weak = bool((point == self._weak)[self._columns].all())
-        if is_weak != self._is_weak:
-            self._lead = -self._lead
-        self._is_weak = is_weak
+    def take(self, lead: float) -> None:
+        """Use the other strengths, which lead by so much at the end of their comparison."""
+        self._rung += self._step
+        self._lead = -lead if self._step > 0 else -math.inf

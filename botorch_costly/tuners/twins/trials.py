@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from botorch_costly.numerics.improvement import expected_improvement
 from botorch_costly.tuners.twins.belief import Row, TwinBelief
 from botorch_costly.tuners.twins.candidates import apart_from
 from botorch_costly.tuners.twins.constants import CONSTANTS
-from botorch_costly.tuners.twins.curve import Slope, price
+from botorch_costly.tuners.twins.curve import Slope
 from botorch_costly.tuners.twins.run_budget import RunBudget, Steps
 
 _MOST = 4  # trials from one state; later states have learnt more
@@ -51,13 +51,15 @@ class Challenge:
         self._budget, self._start = budget, start
 
     def play(self, point: Tensor, reason: str) -> Steps[Side]:
-        """Play a configuration for as many rounds as the present one."""
-        start = self._start
-        level = yield from self._budget.play(
-            point, start.rounds, reason, state=start.state, began=start.began
-        )
-        self._budget.give_back(start.rounds, start.slope.upper)
-        return Side(point, level, self._budget.mark())
+        """Play a configuration for as many rounds as the present one, with as many queries."""
+        start, budget, early = self._start, self._budget, math.nan
+        where: Any = {"state": start.state, "began": start.began}
+        if math.isnan(start.incumbent.early):
+            level = yield from budget.play(point, start.rounds, reason, **where)
+        else:
+            early, level = yield from budget.play_halves(point, start.rounds, reason, **where)
+        budget.give_back(start.rounds, start.slope.upper)
+        return Side(point, level, budget.mark(), early)
 
     def confirm(
         self, trial: Side, least: float = 0.0, *, growth: float = CONSTANTS.lasting_share
@@ -77,13 +79,15 @@ class Challenge:
                 side.point, start.rounds, "a trial that goes on", state=side.state, began=began
             )
             sides.append(Side(side.point, level, budget.mark()))
+            budget.drop(side.state)
         budget.give_back(start.rounds, start.slope.upper)
         first, second = (a.level - b.level for a, b in ((trial, present), sides))
         lasts = not math.isfinite(first) or second >= growth * first
-        if lasts and second > least:
+        chosen, other = sides if lasts and second > least else reversed(sides)
+        if chosen is sides[0]:
             budget.change(second)
-            return sides[0]
-        return sides[1]
+        budget.drop(other.state)
+        return chosen
 
 
 class Trials:
@@ -150,7 +154,7 @@ class Trials:
     @property
     def _price(self) -> float:
         """Cost of a trial at the end of the run, in log loss."""
-        return price(self._start.slope.upper, self._start.rounds, self._budget.left)
+        return self._budget.price(self._start.slope.upper, self._start.rounds)
 
     def _observe(self, trial: Side) -> float:
         present = self._start.incumbent

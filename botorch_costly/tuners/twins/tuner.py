@@ -139,14 +139,19 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         return decision
 
     @contextmanager
-    def asking(self) -> Iterator[TwinDecision]:
+    def asking(self, rate: float = math.nan) -> Iterator[TwinDecision]:
         """Yield the next decision; if the block raises, the tuner is unchanged.
+
+        Args:
+            rate: Present learning rate of the optimizer. While it rises by itself from round to round,
+                as in a warm-up, nothing is tried. NaN if it is not known.
 
         Raises:
             HorizonExceededError: If all rounds of the horizon have been asked for.
         """
         undo, ledger = self._snapshot("ask"), attributes_of(self._ledger)
         try:
+            self._strategy.see_rate(rate, len(self._ledger))
             yield self._next()
         except BaseException as error:
             undo(error)

@@ -154,8 +154,8 @@ def test_an_estimate_is_the_posterior(value, movement):
         movement,
         noise=CONSTANTS.rate_noise,
         near=CONSTANTS.rate_spread,
-        far=1.5,
-        share=0.3,
+        far=3.0,
+        share=0.5,
     )
     assert estimated(value, movement) == pytest.approx((mean, sd), abs=1e-6)
 

@@ -142,6 +142,37 @@ def test_what_is_far_too_strong_is_weakened_at_once():
     assert tuner.incumbent["dropout"] < 0.4
 
 
+@pytest.mark.parametrize(("best", "expected"), [(0.8, 0.8), (0.5, 0.8), (0.09, 0.09), (0.0, 0.0)])
+def test_strengths_end_on_the_rung_that_is_best(best, expected):
+    """As given, weak or off; a rung that is level with the weak one is not taken."""
+
+    def speed(config):
+        return by_rate(config) * math.exp(-6 * abs(config["dropout"] - best))
+
+    space = bc.SearchSpace({"lr": bc.Real(1e-4, 1.0, log=True), "dropout": bc.Real(0.0, 0.9)})
+    tuner = bc.TwinTuner(space, HORIZON, start={"lr": GOOD, "dropout": 0.8})
+    session = bc.Session.of(tuner, run := Run(speed))
+    for _ in range(20):  # before trials of single numbers
+        decision = session.ask()
+        run.train(decision.config)
+        if decision.query:
+            session.tell(decision, run.loss())
+    assert tuner.incumbent["dropout"] == pytest.approx(expected)
+
+
+def test_a_rate_that_the_search_left_alone_is_not_made_smaller_later():
+    """A run that stalls at the user's own rate: the rate falls at the end anyway."""
+
+    class Stalled(Run):
+        @property
+        def level(self):
+            return min(super().level, 0.8)
+
+    tuner = bc.TwinTuner(RATE, HORIZON, start={"lr": GOOD})
+    play(tuner, Stalled())
+    assert all(decision.round < 30 for decision in trials(tuner))
+
+
 def test_what_is_hardly_on_is_not_weakened():
     start = {"lr": GOOD, "decay": 1e-3, "dropout": 0.2, "smoothing": 0.1}
     tuner = bc.TwinTuner(REGULARIZED, HORIZON, start=start)
@@ -192,7 +223,7 @@ def test_a_smaller_rate_that_only_calms_a_run_that_stalls_is_not_taken():
             noisy = self.played and self.played[-1]["lr"] > 0.5 * GOOD
             return min(super().level, 1.0) - 0.2 * bool(noisy)
 
-    tuner = bc.TwinTuner(RATE, HORIZON, start={"lr": GOOD})
+    tuner = bc.TwinTuner(RATE, HORIZON, start={"lr": 10 * GOOD})
     play(tuner, Calmed())
     assert len([d for d in trials(tuner) if d.peak["lr"] < 0.5 * GOOD and d.round > 30]) > 5
     assert tuner.incumbent["lr"] > 0.5 * GOOD
@@ -209,7 +240,7 @@ def test_a_run_that_stalls_gets_a_smaller_rate_if_that_lasts():
     for falls in (True, False):
         run = Run()
         run.speed = speed_of(falls)
-        tuner = bc.TwinTuner(RATE, HORIZON, start={"lr": GOOD})
+        tuner = bc.TwinTuner(RATE, HORIZON, start={"lr": 10 * GOOD})
         play(tuner, run)
         assert (tuner.incumbent["lr"] < 0.5 * GOOD) == falls
 

@@ -14,6 +14,7 @@ from torch import nn
 import botorch_costly as bc
 from botorch_costly import errors
 from tests.tuners.twins.networks import HORIZON, SPACE, START, Training, equal, flat, play
+from tests.tuners.twins.running import GOOD, Run, by_rate
 
 
 @pytest.fixture(autouse=True)
@@ -73,17 +74,45 @@ def test_a_scheduler_counts_the_rounds_that_lead_to_the_state():
 
 def test_kept_states_are_few_and_share_no_memory_with_training():
     training = Training()
-    session, most, first = bc.Session.of(tuner(), *training.parts), 0, {}
+    session, first = bc.Session.of(tuner(), *training.parts), {}
     for _ in range(HORIZON):
         play(session, training, 1)
         kept = session.state_dict()["tuner"]["kept"]
-        most = max(most, len(kept))
         live = storages([training.network.state_dict(), training.optimizer.state_dict()])
         assert not storages(kept) & live
         for number, state in kept.items():
             assert equal(first.setdefault(number, flat(state)), flat(state))
-    assert 1 <= most <= 8
     assert len(first) > 2
+
+
+@pytest.mark.parametrize("factor", [1 / 30, 1, 10])
+@pytest.mark.parametrize("dropout", [0.0, 0.8])
+def test_three_copies_are_held_at_most_and_one_more_while_the_parts_go_back(factor, dropout):
+    space = bc.SearchSpace(
+        {"lr": bc.Real(1e-5, 1.0, log=True), "dropout": bc.Real(0.0, 0.9), "a": bc.Real(0.1, 1.0)}
+    )
+    held, made = [], []
+    run = Run(lambda config: by_rate(config) * (1 - config["dropout"]), noise=0.02)
+    twins = bc.TwinTuner(space, 150, start={"lr": GOOD * factor, "dropout": dropout, "a": 0.5})
+
+    class Counting(Run):
+        """A part that counts the copies whenever one more is made."""
+
+        def state_dict(self):
+            made.append(len(twins.kept) + 1)
+            return run.state_dict()
+
+        def load_state_dict(self, state):
+            run.load_state_dict(state)
+
+    session = bc.Session.of(twins, Counting())
+    for decision in session:
+        held.append(len(twins.kept))
+        run.train(decision.config)
+        if decision.query:
+            session.tell(decision, run.loss())
+    assert 2 <= max(held) <= 3
+    assert max(made) <= 4
 
 
 def test_iterating_plays_what_is_left():

@@ -60,6 +60,6 @@ def super_resolution() -> LongProblem:
         work=SuperResolution(data.cifar10),
         optimizer="adam",
         settings={"beta2": 0.999},
-        steps=1,
-        batch=40,
+        steps=4,
+        batch=10,
     )

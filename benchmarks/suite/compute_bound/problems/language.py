@@ -139,7 +139,7 @@ def small_gpt() -> LongProblem:
         ),
         strong={"dropout": 0.6, "weight_decay": 1.0},
         work=NextCharacter(further_sources, GPT, length=64),
-        steps=2,
+        steps=3,
         batch=16,
         own_rate=1e-3,
         warmup=10,
@@ -147,8 +147,8 @@ def small_gpt() -> LongProblem:
     )
 
 
-def _recurrent(generator: Generator, characters: int, length: int) -> nn.Module:
-    return Recurrent(generator, characters)
+def _recurrent(generator: Generator, characters: int, length: int, width: int = 112) -> nn.Module:
+    return Recurrent(generator, characters, width)
 
 
 def _pretrained(generator: Generator, characters: int, length: int) -> nn.Module:

@@ -13,6 +13,7 @@ from benchmarks.suite.compute_bound.works.text import (
     help_pages,
     sources,
 )
+from benchmarks.suite.compute_bound.works.widths import Narrow, narrower
 from benchmarks.suite.compute_bound.works.words import (
     VOCABULARY,
     NextLetter,
@@ -29,6 +30,7 @@ __all__ = [
     "Diffusion",
     "GraphNodes",
     "Melodies",
+    "Narrow",
     "NextCharacter",
     "NextLetter",
     "Ratings",
@@ -37,6 +39,7 @@ __all__ = [
     "WordNetwork",
     "further_sources",
     "help_pages",
+    "narrower",
     "sources",
     "word_codes",
     "words",

@@ -54,6 +54,7 @@ class Variational(Work):
 
     pool: Callable[[], data.Part]
     held_out: int = 1000  # pictures of validation, and of test
+    width: int = 400  # hidden units of the encoder, and of the decoder
     in_nats = False
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
@@ -62,7 +63,8 @@ class Variational(Work):
         return {name: Batch(pixels[row], pixels[row]) for name, row in rows.items()}
 
     def network(self, generator: Generator) -> nn.Module:
-        return VariationalNetwork(generator, self.pool().inputs[0].numel())
+        pixels = self.pool().inputs[0].numel()
+        return VariationalNetwork(generator, pixels, self.width)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         pixels, weight = targets[:, :-1], targets[:, -1]
@@ -127,6 +129,7 @@ class SuperResolution(Work):
 
     pool: Callable[[], data.Part]
     held_out: int = 1000  # pictures of validation, and of test
+    width: int = 64  # channels of the first two layers
     in_nats = False
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
@@ -136,7 +139,7 @@ class SuperResolution(Work):
         return {name: Batch(small[row], gray[row]) for name, row in rows.items()}
 
     def network(self, generator: Generator) -> nn.Module:
-        return SubPixelNetwork(generator)
+        return SubPixelNetwork(generator, self.width)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return (outputs - targets).square().flatten(1).mean(-1)

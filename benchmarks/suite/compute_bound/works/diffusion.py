@@ -82,6 +82,7 @@ class Diffusion(Work):
 
     pool: Callable[[], data.Part]
     held_out: int = 1000  # pictures of validation, and of test
+    width: int = 16  # channels at full size
     in_nats = False
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
@@ -91,7 +92,7 @@ class Diffusion(Work):
         return {name: Batch(small[row], small[row]) for name, row in rows.items()}
 
     def network(self, generator: Generator) -> nn.Module:
-        return NoiseNetwork(generator)
+        return NoiseNetwork(generator, self.width)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return (outputs - targets).square().flatten(1).mean(-1)

@@ -74,6 +74,7 @@ class GraphNodes(Work):
     held_out: int = 200  # graphs of validation, and of test
     nodes: int = 60  # of a graph
     noise: float = 1.0  # standard deviation of the noise of features
+    width: int = 96  # units of a hidden layer
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
         world = _World.drawn(generator)
@@ -92,7 +93,7 @@ class GraphNodes(Work):
         return Batch(torch.cat([features, upper + upper.mT], -1), classes)
 
     def network(self, generator: Generator) -> nn.Module:
-        return GraphNetwork(generator)
+        return GraphNetwork(generator, self.width)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the mean cross-entropy of each graph, in nats a node."""

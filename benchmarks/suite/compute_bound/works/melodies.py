@@ -62,6 +62,7 @@ class Melodies(Work):
     signals: int = 25_600  # to train on
     held_out: int = 1000  # signals of validation, and of test
     length: int = 400  # samples of a signal
+    width: int = 24  # channels of a layer
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
         several = {"train": self.signals, "validation": self.held_out, "test": self.held_out}
@@ -93,7 +94,7 @@ class Melodies(Work):
         return (time[None, :, None] >= ends[:, None, :]).sum(-1)
 
     def network(self, generator: Generator) -> nn.Module:
-        return DilatedNetwork(generator)
+        return DilatedNetwork(generator, self.width)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the cross-entropy of each signal, in nats."""

@@ -70,6 +70,7 @@ class Denoising(Work):
     pool: Callable[[], data.Part]
     held_out: int = 2000
     noise: float = 0.4  # of what is measured; what is trained on is a setting
+    width: int = 256  # units of the first and the third layer
     in_nats = False
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
@@ -78,7 +79,7 @@ class Denoising(Work):
         return {name: Batch(inputs[row], inputs[row]) for name, row in rows.items()}
 
     def network(self, generator: Generator) -> nn.Module:
-        return Autoencoder(generator)
+        return Autoencoder(generator, width=self.width)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return (outputs - targets).square().flatten(1).mean(-1)

@@ -51,6 +51,7 @@ class Ratings(Work):
     items: int = 800
     ratings: int = 1_000_000
     held_out: int = 20_000  # ratings of validation, and of test
+    width: int = 32  # factors of a user and of an item
     in_nats = False
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
@@ -75,7 +76,7 @@ class Ratings(Work):
         return torch.multinomial(chances, self.ratings, replacement=True, generator=generator)
 
     def network(self, generator: Generator) -> nn.Module:
-        return FactorNetwork(generator, self.users, self.items)
+        return FactorNetwork(generator, self.users, self.items, self.width)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         return (outputs - targets).square()

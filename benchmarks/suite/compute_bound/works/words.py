@@ -89,6 +89,7 @@ class NextLetter(Work):
 
     words: Callable[[], list[str]]
     held_out: float = 0.1  # share of the words of validation, and of test
+    width: int = 200  # hidden units
 
     def parts(self, generator: Generator) -> dict[str, Batch]:
         inputs, targets, word = _contexts(self.words)
@@ -102,7 +103,7 @@ class NextLetter(Work):
         return {name: Batch(inputs[rows], targets[rows]) for name, rows in parts.items()}
 
     def network(self, generator: Generator) -> nn.Module:
-        return LetterPerceptron(generator)
+        return LetterPerceptron(generator, width=self.width)
 
     def losses(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the cross-entropy of each letter, in nats; of soft targets where they are."""

@@ -1,0 +1,51 @@
+"""Whether a learning rate still rises by itself, as in a warm-up: the rate of the optimizer is read.
+
+In a warm-up all rates act as smaller ones, so that the largest one tried looks best.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+_STEADY = 0.01  # growth in a round up to which a rate counts as steady
+_LONGEST = 0.2  # share of the run after which the rate is searched even if it still rises
+
+
+def rate_of(parts: Iterable[Any]) -> float:
+    """Return the present learning rate of the first optimizer among the parts of a run.
+
+    NaN if there is no optimizer, or to read its rate would wait for an accelerator.
+    """
+    optimizer = next((part for part in parts if isinstance(part, Optimizer)), None)
+    rate = None if optimizer is None else optimizer.param_groups[0].get("lr")
+    if isinstance(rate, Tensor):
+        return math.nan if rate.device.type != "cpu" else float(rate)
+    return float(rate) if isinstance(rate, int | float) else math.nan
+
+
+class WarmUp:
+    """Follows the learning rate of an optimizer round by round, while one configuration is played.
+
+    Args:
+        horizon: Rounds of the run.
+        before: Rate after the round before the present one; NaN if it is not known.
+    """
+
+    def __init__(self, horizon: int, before: float = math.nan) -> None:
+        self._horizon, self.before = horizon, before
+
+    def after(self, rounds: int, rate: float) -> "WarmUp":
+        """Return what follows a further round, given the rounds so far and the rate after them."""
+        return WarmUp(
+            self._horizon, rate if rounds > 0 else math.nan
+        )  # at first it is not tuned yet
+
+    def goes_on(self, rounds: int, rate: float) -> bool | None:
+        """Return whether the rate rose in the latest round, and not for too long; None if not known."""
+        if rounds >= _LONGEST * self._horizon:
+            return False
+        known = not (math.isnan(rate) or math.isnan(self.before))
+        return rate > (1 + _STEADY) * self.before if known else None
