@@ -1,8 +1,20 @@
-"""A diagnosis of a run: whether compute binds, the cost of exploration, and whether it has paid."""
+"""A diagnosis of a run: whether compute binds, the cost of exploration, and whether it has paid.
+
+What a change of the configuration gained when it was made says little about the end: a lead after three
+rounds may be gone when the start has learnt as much. So the start is compared by time. If it reached in
+``n`` rounds what the run reached in ``m``, it would now be where the run was after ``m / n`` of its
+rounds, and the run is ahead by what it has learnt since then: much while compute binds, nothing once it
+has converged.
+"""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import torch
+
+from botorch_costly.records import TwinDecision
 from botorch_costly.tuners.twins.constants import CONSTANTS
 
 _FEWEST = 3  # queries with a metric before there is a verdict
@@ -23,7 +35,7 @@ class TwinDiagnosis:
         slope: Log loss gained per unit of log-time, lately; NaN if it is not known yet.
         given_back: Rounds of compute that are not part of the final run.
         cost: Expected cost of these rounds at the end, in log loss.
-        gained: Total advantage of the changes of the configuration when they were made, in log loss.
+        gained: Log loss by which the run is ahead of the start trained for as many rounds, as expected.
         changes: Number of these changes.
         by_hand: Whether a decision to go back was handed out without a session to carry it out.
         constant: Whether all metrics were equal.
@@ -52,7 +64,8 @@ class TwinDiagnosis:
     @property
     def paid(self) -> bool | None:
         """Whether exploration has gained more than it costs; None if nothing has been given back."""
-        return None if self.given_back == 0 else self.gained > self.cost
+        least = max(self.cost, CONSTANTS.level_noise)  # less may be chance
+        return None if self.given_back == 0 else self.gained > least
 
     def __str__(self) -> str:
         return "\n".join([self._verdict(), *self._numbers(), *self._warnings()])
@@ -80,8 +93,8 @@ class TwinDiagnosis:
             return []
         return [
             f"{self.given_back} of {self.rounds} rounds were given back, which costs {self.cost:.3g} in "
-            f"log loss at the end; the configuration changed {self.changes} times, and gained "
-            f"{self.gained:.3g} when it did.",
+            f"log loss at the end; the configuration changed {self.changes} times, which is expected to "
+            f"have gained {self.gained:.3g} by now.",
             *self._compute(),
         ]
 
@@ -111,3 +124,81 @@ class TwinDiagnosis:
                 "metric='accuracy', and no gain."
             )
         return messages
+
+
+class Lineages(NamedTuple):
+    """Levels by rounds trained, each a list of pairs with ascending rounds."""
+
+    start: list[tuple[int, float]]  # of the state that was trained with the start alone, the longest
+    run: list[tuple[int, float]]  # of the state of the incumbent and those that it comes from
+
+
+class _State(NamedTuple):
+    """The state of training after a round."""
+
+    parent: int | None  # round after which it was the state before
+    trained: int
+    is_start: bool  # whether it was trained with the start alone
+
+
+def lineages(
+    decisions: Sequence[TwinDecision], levels: Mapping[int, float], incumbent: int | None
+) -> Lineages:
+    """Return the levels of the start and of the run; the decisions tell which state came from which.
+
+    Args:
+        decisions: All decisions so far, at least one.
+        levels: Levels by round; -inf after a failed query, NaN where nothing can be compared.
+        incumbent: Number of the kept state of the incumbent; None for the present state.
+    """
+    states: list[_State] = []
+    kept: dict[int, int | None] = {}
+    now: int | None = None
+    for decision in decisions:
+        if decision.keep is not None:
+            kept[decision.keep] = now
+        if decision.restore is not None:
+            now = kept.get(decision.restore, now)
+        before = _State(None, 0, True) if now is None else states[now]
+        is_start = before.is_start and decision.peak == decisions[0].peak
+        states.append(_State(now, before.trained + 1, is_start))
+        now = len(states) - 1
+    path, last = set[int](), now if incumbent is None else kept.get(incumbent, now)
+    while last is not None:
+        path.add(last)
+        last = states[last].parent
+    known = [(i, level) for i, level in sorted(levels.items()) if not math.isnan(level)]
+    start = {states[i].trained: level for i, level in known if states[i].is_start}
+    run = {states[i].trained: level for i, level in known if i in path and level > -math.inf}
+    return Lineages(sorted(start.items()), sorted(run.items()))
+
+
+def gained_by(found: Lineages) -> float:
+    """Return by how much log loss the run is ahead of the start after as many rounds; 0 if not known."""
+    if len(found.run) < 2 or not found.start:
+        return 0.0
+    trained, ahead = found.run[-1][0], _times_faster(found)
+    since = [point for point in found.run if math.log(trained / point[0]) <= ahead]
+    points = since if len(since) > 1 else found.run[-2:]
+    times = torch.tensor([math.log(rounds) for rounds, _ in points]).double()
+    levels = torch.tensor([level for _, level in points]).double()
+    centred = times - times.mean()
+    return ahead * float(centred @ levels / centred.square().sum())
+
+
+def _times_faster(found: Lineages) -> float:
+    """Return the log of how many times as fast the run reached the last level of the start, at least 0.
+
+    The start is not assumed to be behind the first round of the run.
+    """
+    (rounds, level), run = found.start[-1], found.run
+    most = math.log(run[-1][0])
+    after = next((i for i, (_, reached) in enumerate(run) if reached >= level), None)
+    if after is None:
+        return 0.0
+    (early, low), (late, high) = run[max(after - 1, 0)], run[max(after, 1)]
+    steep = (high - low) / math.log(late / early)
+    if steep <= 0 or level == -math.inf:
+        return most if level < low else 0.0
+    reached = math.log(early) + (level - low) / steep
+    return min(max(math.log(rounds) - reached, 0.0), most)
