@@ -30,6 +30,7 @@ _LENGTHSCALES = (0.5, 1.0, 2.0)  # factors of the belief's lengthscale
 _ROUND_LENGTHS = (1, 2, 3, 5, 10, 20, 50)  # compared lengths of a round, in current rounds
 _WORTHWHILE = 1.5  # factor of information from which another round length is recommended
 _SURE = 0.95  # probability
+_CHANCE = 2 / 3  # probability that configurations explain nothing from which chance explains all
 _LEVELS = 0.5  # share of the variance explained by time from which rewards look like levels
 _SUSPICIOUS = 2 / 3  # share of failed queries or negative rewards that suggests a mistake
 
@@ -102,7 +103,8 @@ class Diagnosis:
         if math.isnan(self.signal):
             return None
         by_its_curve = self.later and self.ahead > LEAST_AHEAD
-        return by_its_curve or self.sure_surpassed >= _SURE
+        by_the_belief = self.sure_surpassed >= _SURE
+        return self.nothing < _CHANCE and (by_its_curve or by_the_belief)
 
     def __str__(self) -> str:
         return "\n".join([self._verdict(), *self._numbers(), *self._warnings()])

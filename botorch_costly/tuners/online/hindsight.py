@@ -25,7 +25,8 @@ from botorch_costly.tuners.online.learner import Learner
 
 LEAST_AHEAD = 0.35  # share of what was earned that the first configuration would have missed
 _MORE = 1.2  # factor by which later rewards exceed the first ones of a bad start
-_NOISES = 3.0  # standard deviations of the noise that a sum of rewards exceeds
+_LASTING = 1.5  # factor by which they exceed late ones
+_NOISES = 2.0  # standard deviations of the noise that a sum of rewards exceeds
 _FALL = 5.0  # standard deviations of the noise; a deeper fall has been rolled back, or is made up for
 _UPPER = 0.84  # quantile of a normal distribution, one standard deviation above its median
 _ROWS = 300  # rewards of which the belief is asked
@@ -76,7 +77,10 @@ def projected(run: Run) -> Projection:
     own = sum(run.rewards[:first])
     steep = max(_slope(run, 0), _slope(run, first // 2))
     would = own + steep * math.log(run.rounds[-1] / run.rounds[first - 1])
-    least = max(_MORE * own, _NOISES * math.sqrt(first) * noise)
+    # Gains fade; rewards that do not are as large at any time, whatever is played.
+    late = run.rewards[len(run.rewards) // 2 :]
+    lasting = first * max(sum(late) / len(late), 0.0)
+    least = max(_MORE * own, _LASTING * lasting, _NOISES * math.sqrt(first) * noise)
     return Projection(earned, 1 - would / earned, later=max(windows) > least)
 
 
@@ -118,9 +122,9 @@ def _difference(belief: StreamingGP, rows: Tensor) -> tuple[float, float]:
     return float(signs @ mean), float(variance.sqrt())
 
 
-def _noise(rewards: Sequence[float]) -> float:
-    """Return the standard deviation of late rewards, by those above their median: falls are no noise."""
-    late = torch.tensor(rewards[len(rewards) // 2 :], dtype=torch.float64)
+def _noise(values: Sequence[float]) -> float:
+    """Return the standard deviation of late values, by those above their median: falls are no noise."""
+    late = torch.tensor(values[len(values) // 2 :], dtype=torch.float64)
     return float(late.quantile(_UPPER) - late.median())
 
 
