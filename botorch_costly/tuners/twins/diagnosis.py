@@ -19,6 +19,8 @@ from botorch_costly.tuners.twins.constants import CONSTANTS
 
 _FEWEST = 3  # queries with a metric before there is a verdict
 _FAILED = 2 / 3  # share of failed or untold queries that suggests a mistake
+_LEAST = 0.01  # log loss; less may be chance
+_MOST = 10.0  # largest factor of the speed that a few rounds can tell
 _WORSENING = 0.5  # log loss by which a metric got worse that should perhaps be maximized
 
 
@@ -35,7 +37,8 @@ class TwinDiagnosis:
         slope: Log loss gained per unit of log-time, lately; NaN if it is not known yet.
         given_back: Rounds of compute that are not part of the final run.
         cost: Expected cost of these rounds at the end, in log loss.
-        gained: Log loss by which the run is ahead of the start trained for as many rounds, as expected.
+        gained: Log loss by which the run is expected to be ahead of the start after as many rounds of
+            compute, those given back included.
         changes: Number of these changes.
         by_hand: Whether a decision to go back was handed out without a session to carry it out.
         constant: Whether all metrics were equal.
@@ -63,9 +66,8 @@ class TwinDiagnosis:
 
     @property
     def paid(self) -> bool | None:
-        """Whether exploration has gained more than it costs; None if nothing has been given back."""
-        least = max(self.cost, CONSTANTS.level_noise)  # less may be chance
-        return None if self.given_back == 0 else self.gained > least
+        """Whether the run is ahead of the start; None if nothing has been given back."""
+        return None if self.given_back == 0 else self.gained > _LEAST
 
     def __str__(self) -> str:
         return "\n".join([self._verdict(), *self._numbers(), *self._warnings()])
@@ -84,17 +86,18 @@ class TwinDiagnosis:
         if self.paid is None:
             return "Nothing has been tried so far, and nothing given back."
         if self.paid:
-            return "Exploring has paid: it gained more than the rounds given back cost."
-        result = "it gained less than" if self.changes else "it found nothing better for"
-        return f"Exploring has not paid so far: {result} the rounds given back."
+            return "Exploring has paid: the start would be behind, in spite of the rounds given back."
+        if self.changes:
+            return "Exploring has not paid so far: the start would be as good after as many rounds."
+        return "Exploring has not paid so far: it found nothing better for the rounds given back."
 
     def _numbers(self) -> list[str]:
         if self.told < _FEWEST:
             return []
         return [
             f"{self.given_back} of {self.rounds} rounds were given back, which costs {self.cost:.3g} in "
-            f"log loss at the end; the configuration changed {self.changes} times, which is expected to "
-            f"have gained {self.gained:.3g} by now.",
+            f"log loss at the end; the configuration changed {self.changes} times, and the run is "
+            f"expected to be ahead of the start by {self.gained:.3g}.",
             *self._compute(),
         ]
 
@@ -167,38 +170,50 @@ def lineages(
     while last is not None:
         path.add(last)
         last = states[last].parent
-    known = [(i, level) for i, level in sorted(levels.items()) if not math.isnan(level)]
+    known = [(i, level) for i, level in levels.items() if i < len(states) and level == level]
     start = {states[i].trained: level for i, level in known if states[i].is_start}
     run = {states[i].trained: level for i, level in known if i in path and level > -math.inf}
     return Lineages(sorted(start.items()), sorted(run.items()))
 
 
-def gained_by(found: Lineages) -> float:
-    """Return by how much log loss the run is ahead of the start after as many rounds; 0 if not known."""
+def gained_by(found: Lineages, rounds: int, given_back: int) -> float:
+    """Return by how much log loss the run is ahead of the start after as many rounds of compute.
+
+    Args:
+        found: Levels of the start and of the run.
+        rounds: Rounds of compute so far.
+        given_back: Rounds that are not part of the run.
+
+    Returns:
+        The difference of levels; 0 if there are too few to tell.
+    """
     if len(found.run) < 2 or not found.start:
         return 0.0
-    trained, ahead = found.run[-1][0], _times_faster(found)
-    since = [point for point in found.run if math.log(trained / point[0]) <= ahead]
-    points = since if len(since) > 1 else found.run[-2:]
-    times = torch.tensor([math.log(rounds) for rounds, _ in points]).double()
+    last, ahead = found.run[-1][0], _times_faster(found)
+    since = [point for point in found.run if math.log(last / point[0]) <= ahead]
+    points = since if len(since) >= _FEWEST else found.run[-_FEWEST:]
+    times = torch.tensor([math.log(trained) for trained, _ in points]).double()
     levels = torch.tensor([level for _, level in points]).double()
     centred = times - times.mean()
-    return ahead * float(centred @ levels / centred.square().sum())
+    slope = float(centred @ levels / centred.square().sum())
+    return slope * (ahead - math.log(rounds / max(rounds - given_back, 1)))
 
 
 def _times_faster(found: Lineages) -> float:
     """Return the log of how many times as fast the run reached the last level of the start, at least 0.
 
-    The start is not assumed to be behind the first round of the run.
+    Before its first level, the run is assumed to have learnt evenly by rounds. That tells little of a
+    start that has hardly learnt, so the factor is bounded.
     """
     (rounds, level), run = found.start[-1], found.run
-    most = math.log(run[-1][0])
+    most = math.log(_MOST)
     after = next((i for i, (_, reached) in enumerate(run) if reached >= level), None)
     if after is None:
         return 0.0
     (early, low), (late, high) = run[max(after - 1, 0)], run[max(after, 1)]
-    steep = (high - low) / math.log(late / early)
-    if steep <= 0 or level == -math.inf:
-        return most if level < low else 0.0
-    reached = math.log(early) + (level - low) / steep
-    return min(max(math.log(rounds) - reached, 0.0), most)
+    if after == 0:
+        steep = (high - low) / (late - early)
+        needed = early - (low - level) / steep if steep > 0 else early
+    else:
+        needed = early * (late / early) ** ((level - low) / (high - low))
+    return most if needed <= 0 else min(max(math.log(rounds / needed), 0.0), most)

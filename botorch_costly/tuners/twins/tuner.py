@@ -294,7 +294,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         )
 
     def _gained(self) -> float:
-        """Return by how much log loss the run is ahead of the start after as many rounds."""
+        """Return by how much log loss the run is ahead of the start, see ``gained_by``."""
         if not self.decisions:
             return 0.0
         falls, horizon = bool(self.space.rates), self.horizon
@@ -304,7 +304,8 @@ class TwinTuner(Frame[TwinDecision, Observation]):
             for o in self.observations
             if not falls or BASES["wsd"](o.round / horizon) == 1
         }
-        return gained_by(lineages(self.decisions, levels, self.state_of_incumbent))
+        found = lineages(self.decisions, levels, self.state_of_incumbent)
+        return gained_by(found, len(self.decisions), self.given_back)
 
 
 def _encoded(space: SearchSpace, start: Mapping[str, Plain] | None) -> Tensor:

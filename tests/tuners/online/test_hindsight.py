@@ -22,7 +22,8 @@ def asked(start):
     tuner = bc.OnlineTuner(
         RATE, HORIZON, start={"lr": start}, search=bc.Search(num_restarts=4), seed=0
     )
-    run, reward, said = Run(noise=0.003), bc.GainReward("loss"), {}
+    run, said = Run(noise=0.003), {}
+    reward = bc.GuardedReward(bc.GainReward("loss"), run.state_dict, run.load_state_dict)
     due = {math.ceil(share * HORIZON): share for share in SHARES}
     for round in range(HORIZON):
         decision = tuner.ask()
