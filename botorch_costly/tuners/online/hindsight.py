@@ -27,7 +27,9 @@ LEAST_AHEAD = 0.35  # share of what was earned that the first configuration woul
 _MORE = 1.2  # factor by which later rewards exceed the first ones of a bad start
 _LASTING = 1.5  # factor by which they exceed late ones
 _NOISES = 2.0  # standard deviations of the noise that a sum of rewards exceeds
-_FALL = 5.0  # standard deviations of the noise; a deeper fall has been rolled back, or is made up for
+_FALL = (
+    5.0  # standard deviations of the noise; a deeper fall has been rolled back, or is made up for
+)
 _UPPER = 0.84  # quantile of a normal distribution, one standard deviation above its median
 _ROWS = 300  # rewards of which the belief is asked
 
@@ -114,7 +116,7 @@ def surpassed(
 
 
 def _difference(belief: StreamingGP, rows: Tensor) -> tuple[float, float]:
-    """Return mean and standard deviation of the first half of the rows minus the second, in prior units."""
+    """Return mean and deviation of the sum of the first half of the rows minus the second, in prior units."""
     mean, cov = belief.in_prior_units().mean_and_covariance(rows)
     mean, cov, half = mean.double(), cov.double(), len(rows) // 2
     signs = torch.cat([mean.new_ones(half), -mean.new_ones(half)])

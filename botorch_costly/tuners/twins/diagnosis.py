@@ -86,7 +86,9 @@ class TwinDiagnosis:
         if self.paid is None:
             return "Nothing has been tried so far, and nothing given back."
         if self.paid:
-            return "Exploring has paid: the start would be behind, in spite of the rounds given back."
+            return (
+                "Exploring has paid: the start would be behind, in spite of the rounds given back."
+            )
         if self.changes:
             return "Exploring has not paid so far: the start would be as good after as many rounds."
         return "Exploring has not paid so far: it found nothing better for the rounds given back."
@@ -132,7 +134,9 @@ class TwinDiagnosis:
 class Lineages(NamedTuple):
     """Levels by rounds trained, each a list of pairs with ascending rounds."""
 
-    start: list[tuple[int, float]]  # of the state that was trained with the start alone, the longest
+    start: list[
+        tuple[int, float]
+    ]  # of the state that was trained with the start alone, the longest
     run: list[tuple[int, float]]  # of the state of the incumbent and those that it comes from
 
 

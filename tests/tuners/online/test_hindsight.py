@@ -2,6 +2,7 @@
 
 import math
 from functools import cache
+from itertools import pairwise
 
 import pytest
 import torch
@@ -63,7 +64,7 @@ def test_with_few_rewards_it_is_too_early():
 
 def curve(rounds):
     """Gains of a level that is linear in the logarithm of the rounds."""
-    return [math.log(late / early) for early, late in zip(rounds, rounds[1:], strict=False)]
+    return [math.log(late / early) for early, late in pairwise(rounds)]
 
 
 def test_a_start_whose_curve_goes_on_would_have_earned_the_same():
@@ -93,7 +94,9 @@ def test_steady_rewards_are_no_sign_of_a_bad_start():
 def test_falls_that_were_rolled_back_are_not_lost():
     gains = [0.5, 0.4, 0.3, 0.2, 0.1, 0.1, 0.02, -0.01, 0.01, 0.0]
     fallen = [*gains[:6], -1.0, *gains[6:]]
-    ours, theirs = (projected(Told(g, range(1, len(g) + 1), before=0, first=2)) for g in (gains, fallen))
+    ours, theirs = (
+        projected(Told(g, range(1, len(g) + 1), before=0, first=2)) for g in (gains, fallen)
+    )
     assert ours.earned == pytest.approx(sum(gains), rel=1e-12)
     assert theirs.earned == pytest.approx(ours.earned, rel=1e-12)
 
@@ -102,5 +105,7 @@ def test_the_rewards_of_the_start_end_where_another_configuration_begins():
     lr, other = {"lr": 0.1}, {"lr": 0.2}
     told = [(1, lr, None), (3, lr, 2.0), (5, lr, 1.0), (7, other, 4.0), (9, lr, 3.0)]
     outcomes = [Observation(round, config, reward) for round, config, reward in told]
-    assert run_of(outcomes, -1.0) == Told([-2.0, -1.0, -4.0, -3.0], [4, 6, 8, 10], before=2, first=2)
+    assert run_of(outcomes, -1.0) == Told(
+        [-2.0, -1.0, -4.0, -3.0], [4, 6, 8, 10], before=2, first=2
+    )
     assert math.isnan(projected(run_of(outcomes, -1.0)).ahead)  # nothing was earned
