@@ -165,13 +165,13 @@ def truth(row: Row) -> bool | None:
     return None if max(losses) > CLEAR else False
 
 
-def is_right(row: Row) -> bool:
-    """Return whether an answer is right; where it is too early, None is the answer "no"."""
-    return truth(row) in (None, row["paid"] is True)
+def is_right(row: Row) -> bool | None:
+    """Return whether an answer is right; None where none is given: too early, or it cannot be told."""
+    return None if row["paid"] is None else truth(row) in (None, row["paid"])
 
 
 def text(rows: Sequence[Row]) -> str:
-    """Return how many answers are right, by tuner, start, problem and round."""
+    """Return how many of the answers given are right, by tuner, start, problem and round."""
     lines = []
     for (tuner, start), mine in grouped(rows, "tuner", "start").items():
         rounds = sorted({row["round"] for row in mine})
@@ -181,13 +181,16 @@ def text(rows: Sequence[Row]) -> str:
             cells = [_right(row for row in its if row["round"] == r) for r in rounds]
             lines.append(f"  {problem:<44}" + "".join(f"{cell:>10}" for cell in cells))
         cells = [_decided(row for row in mine if row["round"] == r) for r in rounds]
-        lines += [f"  {'of those paid, not paid':<44}" + "".join(f"{c:>10}" for c in cells), ""]
+        lines += [
+            f"  {'runs that had paid, that had not':<44}" + "".join(f"{c:>10}" for c in cells),
+            "",
+        ]
     return "\n".join(lines).rstrip("\n")
 
 
 def _right(rows: Iterator[Row]) -> str:
     right = [is_right(row) for row in rows]
-    return f"{sum(right)} of {len(right)}"
+    return f"{right.count(True)} of {len(right) - right.count(None)}"
 
 
 def _decided(rows: Iterator[Row]) -> str:

@@ -48,7 +48,7 @@ def test_what_is_said_on_the_way_is_stored_and_judged_by_a_run_without_tuning(
     assert [row["queries"] for row in rows[:3]] == [5, 10, 15]
     assert rows[0]["pays"] is rows[0]["paid"] is None  # too early
     assert rows[0]["signal"] is None
-    assert rows[4]["paid"] in (True, False)
+    assert rows[4]["paid"] in (True, False, None)
     assert rows[4]["test ahead"] != 0.0
     assert "right after round" in capsys.readouterr().out
 
@@ -63,14 +63,19 @@ def test_an_answer_is_right_if_the_run_says_so_or_is_in_between():
     between = [(1.0, 0.0), (1.0, 1.0, 0.0)]
     assert verdicts.is_right(answer(True, *better))
     assert not verdicts.is_right(answer(False, *better))
-    assert not verdicts.is_right(answer(None, *better))
     assert not verdicts.is_right(answer(True, *level))
-    assert verdicts.is_right(answer(None, *level))
+    assert verdicts.is_right(answer(False, *level))
+    assert verdicts.is_right(answer(None, *better)) is None
     assert all(verdicts.is_right(answer(paid, *b)) for paid in (True, False) for b in between)
-    rows = [answer(True, *better), answer(True, *level), answer(False, *between[0])]
+    rows = [
+        answer(True, *better),
+        answer(True, *level),
+        answer(False, *between[0]),
+        answer(None, *level),
+    ]
     counted = verdicts.text(rows)
     assert "2 of 3" in counted
-    assert "1, 1" in counted
+    assert "1, 2" in counted
 
 
 def test_bad_starts_are_slow_or_strong_and_some_problems_have_none():

@@ -19,7 +19,13 @@ from botorch_costly.numerics.signal import Explained, contrasts, explained
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.records import Decision, Observation, Plain
 from botorch_costly.rewards.scale import RewardScale
-from botorch_costly.tuners.online.hindsight import LEAST_AHEAD, projected, run_of, surpassed
+from botorch_costly.tuners.online.hindsight import (
+    PERHAPS_AHEAD,
+    SURELY_AHEAD,
+    projected,
+    run_of,
+    surpassed,
+)
 from botorch_costly.tuners.online.intervals import Intervals
 from botorch_costly.tuners.online.learner import Learner
 from botorch_costly.tuners.online.priced_play import best_play
@@ -62,7 +68,7 @@ class Diagnosis:
         later: Whether others have earned clearly more than it did at the beginning.
         surpassed: Expected sum by which the configurations played surpassed the first one, if it had been
             played in their rounds, in units of the reward.
-        sure_surpassed: Probability that this sum is more than 35 % of what was earned.
+        sure_surpassed: Probability that this sum is more than 30 % of what was earned.
         constant: Value of all rewards if they are equal.
         configurations: Number of different configurations among the queries.
         told: Number of queries that were told, with or without a reward.
@@ -99,12 +105,15 @@ class Diagnosis:
 
     @property
     def has_paid(self) -> bool | None:
-        """Whether the first configuration would have earned clearly less; None if queries are too few."""
+        """Whether the first configuration would have earned clearly less; None if it cannot be told."""
         if math.isnan(self.signal):
             return None
-        by_its_curve = self.later and self.ahead > LEAST_AHEAD
-        by_the_belief = self.sure_surpassed >= _SURE
-        return self.nothing < _CHANCE and (by_its_curve or by_the_belief)
+        if self.nothing >= _CHANCE:
+            return False
+        by_its_curve = self.later and self.ahead > SURELY_AHEAD
+        if by_its_curve or self.sure_surpassed >= _SURE:
+            return True
+        return None if self.ahead > PERHAPS_AHEAD else False
 
     def __str__(self) -> str:
         return "\n".join([self._verdict(), *self._numbers(), *self._warnings()])
@@ -118,6 +127,11 @@ class Diagnosis:
             return "Nothing can be said: only one configuration has been queried."
         if self.has_paid:
             return self._has_paid_verdict()
+        if self.has_paid is None and not self.pays:
+            return (
+                "Whether tuning has paid cannot be told: the first configuration, as it began, may have "
+                "become as good."
+            )
         if self.nothing >= 0.5:
             return (
                 "Tuning cannot help at this round length: configurations cannot be told apart. "
@@ -134,7 +148,8 @@ class Diagnosis:
             )
         if self.negative > _SUSPICIOUS:
             return "Tuning pays if the rewards have the right sign, which most of them deny."
-        return "Tuning pays: a configuration is known that earns more than the first one."
+        so_far = " So far it has not paid." if self.has_paid is False else ""
+        return f"Tuning pays: a configuration is known that earns more than the first one.{so_far}"
 
     def _has_paid_verdict(self) -> str:
         if self.negative > _SUSPICIOUS:

@@ -23,7 +23,9 @@ from botorch_costly.records import Observation
 from botorch_costly.rewards.scale import RewardScale
 from botorch_costly.tuners.online.learner import Learner
 
-LEAST_AHEAD = 0.35  # share of what was earned that the first configuration would have missed
+# Shares of what was earned that the first configuration would have missed
+SURELY_AHEAD = 0.5
+PERHAPS_AHEAD = 0.3  # down to here a few rewards at the beginning tell too little
 _MORE = 1.2  # factor by which later rewards exceed the first ones of a bad start
 _LASTING = 1.5  # factor by which they exceed late ones
 _NOISES = 2.0  # standard deviations of the noise that a sum of rewards exceeds
@@ -110,13 +112,13 @@ def surpassed(
     mean, deviation = _difference(belief, torch.cat([both, times.repeat(2, 1)], -1))
     times_rows = len(points) / len(chosen)
     mean, deviation = times_rows * mean, times_rows * deviation
-    least = LEAST_AHEAD * max(earned, 0.0) / belief.scale
+    least = PERHAPS_AHEAD * max(earned, 0.0) / belief.scale
     sure = float(torch.special.ndtr(torch.tensor((mean - least) / deviation)))
     return mean * belief.scale, sure
 
 
 def _difference(belief: StreamingGP, rows: Tensor) -> tuple[float, float]:
-    """Return mean and deviation of the sum of the first half of the rows minus the second, in prior units."""
+    """Return mean and deviation of the summed first half of rows minus the second, in prior units."""
     mean, cov = belief.in_prior_units().mean_and_covariance(rows)
     mean, cov, half = mean.double(), cov.double(), len(rows) // 2
     signs = torch.cat([mean.new_ones(half), -mean.new_ones(half)])
