@@ -9,6 +9,7 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly.records import Observation
+from botorch_costly.tuners.online.diagnosis import Diagnosis
 from botorch_costly.tuners.online.hindsight import Run as Told
 from botorch_costly.tuners.online.hindsight import projected, run_of
 from tests.tuners.twins.running import GOOD, RATE, Run, alone
@@ -109,3 +110,36 @@ def test_the_rewards_of_the_start_end_where_another_configuration_begins():
         [-2.0, -1.0, -4.0, -3.0], [4, 6, 8, 10], before=2, first=2
     )
     assert math.isnan(projected(run_of(outcomes, -1.0)).ahead)  # nothing was earned
+
+
+@pytest.mark.parametrize(
+    ("changes", "paid", "said"),
+    [
+        ({"later": True, "ahead": 0.6}, True, "Tuning has paid: the first"),
+        ({"sure_surpassed": 0.96}, True, "Tuning has paid: the first"),
+        ({"later": True, "ahead": 0.6, "nothing": 0.7}, False, "Tuning cannot help"),
+        ({"later": True, "ahead": 0.4}, None, "Whether tuning has paid cannot be told"),
+        ({"ahead": 0.6}, None, "Whether tuning has paid cannot be told"),
+        ({"ahead": 0.4, "sure": 0.99}, None, "Tuning pays: a configuration is known"),
+        ({"ahead": 0.2}, False, "Tuning has found nothing better"),
+        ({"ahead": 0.2, "sure": 0.99}, False, "So far it has not paid."),
+        (
+            {"later": True, "ahead": 0.6, "negative": 0.9},
+            True,
+            "if the rewards have the right sign",
+        ),
+    ],
+)
+def test_the_verdict_follows_from_what_the_start_would_have_earned(changes, paid, said):
+    known = {
+        "negative": 0.2,
+        "signal": 0.5,
+        "trend": 0.1,
+        "drift": 0.0,
+        "nothing": 0.1,
+        "bits": 2.0,
+    }
+    rest = {"sure": 0.5, "advantage": 0.1, "earned": 1.0, "surpassed": 0.1, "sure_surpassed": 0.1}
+    found = Diagnosis(20, 0, 20, **{**known, **rest, "configurations": 5, "told": 20, **changes})
+    assert found.has_paid is paid
+    assert said in str(found)
