@@ -108,9 +108,9 @@ class Diagnosis:
         """Whether the first configuration would have earned clearly less; None if it cannot be told."""
         if math.isnan(self.signal):
             return None
-        if self.nothing >= _CHANCE:
-            return False
         by_its_curve = self.later and self.ahead > SURELY_AHEAD
+        if self.nothing >= _CHANCE:
+            return None if by_its_curve else False
         if by_its_curve or self.sure_surpassed >= _SURE:
             return True
         return None if self.ahead > PERHAPS_AHEAD else False

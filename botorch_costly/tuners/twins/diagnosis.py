@@ -38,7 +38,7 @@ class TwinDiagnosis:
         given_back: Rounds of compute that are not part of the final run.
         cost: Expected cost of these rounds at the end, in log loss.
         gained: Log loss by which the run is expected to be ahead of the start after as many rounds of
-            compute, those given back included.
+            compute, those given back included; NaN if it cannot be told.
         changes: Number of these changes.
         by_hand: Whether a decision to go back was handed out without a session to carry it out.
         constant: Whether all metrics were equal.
@@ -66,8 +66,9 @@ class TwinDiagnosis:
 
     @property
     def paid(self) -> bool | None:
-        """Whether the run is ahead of the start; None if nothing has been given back."""
-        return None if self.given_back == 0 else self.gained > _LEAST
+        """Whether the run is ahead of the start; None if nothing was given back, or it cannot be told."""
+        unknown = self.given_back == 0 or math.isnan(self.gained)
+        return None if unknown else self.gained > _LEAST
 
     def __str__(self) -> str:
         return "\n".join([self._verdict(), *self._numbers(), *self._warnings()])
@@ -82,6 +83,11 @@ class TwinDiagnosis:
             return (
                 "Whether exploring has paid is not known: no Session carried out the decisions to go "
                 "back to earlier states. Unless your loop does, the comparisons mean nothing."
+            )
+        if self.given_back > 0 and self.paid is None:
+            return (
+                "Whether exploring has paid cannot be told: the run was faster than the start, but has "
+                "stopped learning, and the start may have come as far."
             )
         if self.paid is None:
             return "Nothing has been tried so far, and nothing given back."
@@ -98,10 +104,13 @@ class TwinDiagnosis:
             return []
         return [
             f"{self.given_back} of {self.rounds} rounds were given back, which costs {self.cost:.3g} in "
-            f"log loss at the end; the configuration changed {self.changes} times, and the run is "
-            f"expected to be ahead of the start by {self.gained:.3g}.",
+            f"log loss at the end; the configuration changed {self.changes} times{self._lead()}.",
             *self._compute(),
         ]
+
+    def _lead(self) -> str:
+        unknown = math.isnan(self.gained)
+        return "" if unknown else f", and the run should be {self.gained:.3g} ahead of the start"
 
     def _compute(self) -> list[str]:
         if self.binds is None:
@@ -189,7 +198,8 @@ def gained_by(found: Lineages, rounds: int, given_back: int) -> float:
         given_back: Rounds that are not part of the run.
 
     Returns:
-        The difference of levels; 0 if there are too few to tell.
+        The difference of levels; 0 if there are too few to tell. NaN if the run was faster but learns
+        nothing any more, so that the start may have come as far.
     """
     if len(found.run) < 2 or not found.start:
         return 0.0
@@ -200,7 +210,8 @@ def gained_by(found: Lineages, rounds: int, given_back: int) -> float:
     levels = torch.tensor([level for _, level in points]).double()
     centred = times - times.mean()
     slope = float(centred @ levels / centred.square().sum())
-    return slope * (ahead - math.log(rounds / max(rounds - given_back, 1)))
+    ahead -= math.log(rounds / max(rounds - given_back, 1))
+    return math.nan if slope <= 0 < ahead else slope * ahead
 
 
 def _times_faster(found: Lineages) -> float:

@@ -117,7 +117,8 @@ def test_the_rewards_of_the_start_end_where_another_configuration_begins():
     [
         ({"later": True, "ahead": 0.6}, True, "Tuning has paid: the first"),
         ({"sure_surpassed": 0.96}, True, "Tuning has paid: the first"),
-        ({"later": True, "ahead": 0.6, "nothing": 0.7}, False, "Tuning cannot help"),
+        ({"later": True, "ahead": 0.6, "nothing": 0.7}, None, "has paid cannot be told"),
+        ({"sure_surpassed": 0.96, "nothing": 0.7}, False, "Tuning cannot help"),
         ({"later": True, "ahead": 0.4}, None, "Whether tuning has paid cannot be told"),
         ({"ahead": 0.6}, None, "Whether tuning has paid cannot be told"),
         ({"ahead": 0.4, "sure": 0.99}, None, "Tuning pays: a configuration is known"),

@@ -125,3 +125,5 @@ def test_a_run_is_ahead_of_a_slower_start_by_the_rounds_that_it_would_need():
     assert failed == pytest.approx(0.3 * math.log(10), rel=1e-12)  # more cannot be told
     never = gained_by(Lineages([(6, 9.0)], run), 64, 0)
     assert gained_by(Lineages([], run), 64, 0) == never == 0.0
+    level = [*run[:3], (8, 0.9), (16, 0.9), (64, 0.9)]
+    assert math.isnan(gained_by(Lineages(start, level), 64, 0))  # the start may have come as far
