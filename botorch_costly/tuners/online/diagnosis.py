@@ -36,7 +36,8 @@ _LENGTHSCALES = (0.5, 1.0, 2.0)  # factors of the belief's lengthscale
 _ROUND_LENGTHS = (1, 2, 3, 5, 10, 20, 50)  # compared lengths of a round, in current rounds
 _WORTHWHILE = 1.5  # factor of information from which another round length is recommended
 _SURE = 0.95  # probability
-_CHANCE = 2 / 3  # probability that configurations explain nothing from which chance explains all
+# Probabilities that configurations explain nothing from which chance may and does explain the rewards
+_MAYBE_CHANCE, _CHANCE = 2 / 3, 0.8
 _LEVELS = 0.5  # share of the variance explained by time from which rewards look like levels
 _SUSPICIOUS = 2 / 3  # share of failed queries or negative rewards that suggests a mistake
 
@@ -109,8 +110,8 @@ class Diagnosis:
         if math.isnan(self.signal):
             return None
         by_its_curve = self.later and self.ahead > SURELY_AHEAD
-        if self.nothing >= _CHANCE:
-            return None if by_its_curve else False
+        if self.nothing >= _MAYBE_CHANCE:
+            return None if by_its_curve and self.nothing < _CHANCE else False
         if by_its_curve or self.sure_surpassed >= _SURE:
             return True
         return None if self.ahead > PERHAPS_AHEAD else False

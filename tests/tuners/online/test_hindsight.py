@@ -118,6 +118,7 @@ def test_the_rewards_of_the_start_end_where_another_configuration_begins():
         ({"later": True, "ahead": 0.6}, True, "Tuning has paid: the first"),
         ({"sure_surpassed": 0.96}, True, "Tuning has paid: the first"),
         ({"later": True, "ahead": 0.6, "nothing": 0.7}, None, "has paid cannot be told"),
+        ({"later": True, "ahead": 0.6, "nothing": 0.81}, False, "Tuning cannot help"),
         ({"sure_surpassed": 0.96, "nothing": 0.7}, False, "Tuning cannot help"),
         ({"later": True, "ahead": 0.4}, None, "Whether tuning has paid cannot be told"),
         ({"ahead": 0.6}, None, "Whether tuning has paid cannot be told"),
