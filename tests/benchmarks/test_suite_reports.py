@@ -35,20 +35,52 @@ def test_a_picture_is_drawn_of_what_is_stored(tmp_path, capsys):
     assert "online-suite.png" in capsys.readouterr().out
 
 
-def test_what_is_said_on_the_way_is_stored_and_counted(tmp_path, monkeypatch, capsys):
+def test_what_is_said_on_the_way_is_stored_and_judged_by_a_run_without_tuning(
+    tmp_path, monkeypatch, capsys
+):
     small = partial(replace, digits_augmentation(), horizon=40, steps=1)
     monkeypatch.setitem(verdicts.PROBLEMS, "digits_augmentation", small)
     few = ["--problems", "digits_augmentation", "--seeds", "1", "--processes", "1"]
     verdicts.main([*few, "--results", str(tmp_path)])
     rows = [line["row"] for line in read(verdicts.NAME, tmp_path)]
-    assert [row["round"] for row in rows] == [10, 20, 30]
-    assert [row["queries"] for row in rows] == [5, 10, 15]
-    assert rows[0]["pays"] is None  # too early
+    assert [row["round"] for row in rows] == 2 * [10, 20, 30, 36, 40]
+    assert [row["tuner"] for row in rows] == 5 * ["OnlineTuner"] + 5 * ["TwinTuner"]
+    assert [row["queries"] for row in rows[:3]] == [5, 10, 15]
+    assert rows[0]["pays"] is rows[0]["paid"] is None  # too early
     assert rows[0]["signal"] is None
-    assert rows[-1]["pays"] in (True, False)
-    assert "0 of 1" in capsys.readouterr().out
+    assert rows[4]["paid"] in (True, False, None)
+    assert rows[4]["test ahead"] != 0.0
+    assert "right after round" in capsys.readouterr().out
 
 
-def test_only_a_plain_yes_is_counted():
-    rows = [{"problem": "p", "round": 50, "pays": said} for said in (True, None, False, True)]
-    assert "2 of 4" in verdicts.text(rows)
+def answer(paid, test, validation, accuracy=0.1):
+    ahead = {"test ahead": test, "validation ahead": validation, "accuracy ahead": accuracy}
+    return {"problem": "p", "start": "bad", "tuner": "t", "round": 50, "paid": paid, **ahead}
+
+
+def test_an_answer_is_right_if_the_run_says_so_or_is_in_between():
+    better, level = (1.0, 1.0), (0.05, -1.0)
+    between = [(1.0, 0.0), (1.0, 1.0, 0.0)]
+    assert verdicts.is_right(answer(True, *better))
+    assert not verdicts.is_right(answer(False, *better))
+    assert not verdicts.is_right(answer(True, *level))
+    assert verdicts.is_right(answer(False, *level))
+    assert verdicts.is_right(answer(None, *better)) is None
+    assert all(verdicts.is_right(answer(paid, *b)) for paid in (True, False) for b in between)
+    rows = [
+        answer(True, *better),
+        answer(True, *level),
+        answer(False, *between[0]),
+        answer(None, *level),
+    ]
+    counted = verdicts.text(rows)
+    assert "2 of 3" in counted
+    assert "1, 2" in counted
+
+
+def test_bad_starts_are_slow_or_strong_and_some_problems_have_none():
+    starts = {name: verdicts.STARTS["bad"](make()) for name, make in verdicts.PROBLEMS.items()}
+    assert starts["digits_arms"] is None
+    assert starts["digits_strengths"]["rotation"] == 60.0
+    assert starts["pima"]["learning_rate"] == 1e-4
+    assert starts["digits_optimization"]["momentum"] == 0.5

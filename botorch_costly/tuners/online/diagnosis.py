@@ -19,6 +19,13 @@ from botorch_costly.numerics.signal import Explained, contrasts, explained
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.records import Decision, Observation, Plain
 from botorch_costly.rewards.scale import RewardScale
+from botorch_costly.tuners.online.hindsight import (
+    PERHAPS_AHEAD,
+    SURELY_AHEAD,
+    projected,
+    run_of,
+    surpassed,
+)
 from botorch_costly.tuners.online.intervals import Intervals
 from botorch_costly.tuners.online.learner import Learner
 from botorch_costly.tuners.online.priced_play import best_play
@@ -29,6 +36,8 @@ _LENGTHSCALES = (0.5, 1.0, 2.0)  # factors of the belief's lengthscale
 _ROUND_LENGTHS = (1, 2, 3, 5, 10, 20, 50)  # compared lengths of a round, in current rounds
 _WORTHWHILE = 1.5  # factor of information from which another round length is recommended
 _SURE = 0.95  # probability
+# Probabilities that configurations explain nothing from which chance may and does explain the rewards
+_MAYBE_CHANCE, _CHANCE = 2 / 3, 0.8
 _LEVELS = 0.5  # share of the variance explained by time from which rewards look like levels
 _SUSPICIOUS = 2 / 3  # share of failed queries or negative rewards that suggests a mistake
 
@@ -55,6 +64,12 @@ class Diagnosis:
         advantage: Expected advantage of the best known configuration over the first one (the start, or an
             arbitrary one), in units of the reward.
         sure: Probability that it is better than the first one.
+        earned: Sum of the rewards, without falls that were rolled back or made up for.
+        ahead: Share of it that the first configuration would have missed, if it had gone on as it began.
+        later: Whether others have earned clearly more than it did at the beginning.
+        surpassed: Expected sum by which the configurations played surpassed the first one, if it had been
+            played in their rounds, in units of the reward.
+        sure_surpassed: Probability that this sum is more than 30 % of what was earned.
         constant: Value of all rewards if they are equal.
         configurations: Number of different configurations among the queries.
         told: Number of queries that were told, with or without a reward.
@@ -73,16 +88,33 @@ class Diagnosis:
     longer: int = 1
     advantage: float = math.nan
     sure: float = math.nan
+    earned: float = math.nan
+    ahead: float = math.nan
+    later: bool = False
+    surpassed: float = math.nan
+    sure_surpassed: float = math.nan
     constant: float | None = None
     configurations: int = 0
     told: int = 0
 
     @property
     def pays(self) -> bool | None:
-        """Whether tuning pays, judged by the queries; None if they are too few."""
+        """Whether a configuration is known that is better now; None if queries are too few."""
         if math.isnan(self.signal):
             return None
         return self.nothing < 0.5 and self.bits >= 1 and self.sure >= _SURE
+
+    @property
+    def has_paid(self) -> bool | None:
+        """Whether the first configuration would have earned clearly less; None if it cannot be told."""
+        if math.isnan(self.signal):
+            return None
+        by_its_curve = self.later and self.ahead > SURELY_AHEAD
+        if self.nothing >= _MAYBE_CHANCE:
+            return None if by_its_curve and self.nothing < _CHANCE else False
+        if by_its_curve or self.sure_surpassed >= _SURE:
+            return True
+        return None if self.ahead > PERHAPS_AHEAD else False
 
     def __str__(self) -> str:
         return "\n".join([self._verdict(), *self._numbers(), *self._warnings()])
@@ -94,6 +126,13 @@ class Diagnosis:
             return self._constant_verdict(self.constant)
         if self.configurations < 2:
             return "Nothing can be said: only one configuration has been queried."
+        if self.has_paid:
+            return self._has_paid_verdict()
+        if self.has_paid is None and not self.pays:
+            return (
+                "Whether tuning has paid cannot be told: the first configuration, as it began, may have "
+                "become as good."
+            )
         if self.nothing >= 0.5:
             return (
                 "Tuning cannot help at this round length: configurations cannot be told apart. "
@@ -110,7 +149,14 @@ class Diagnosis:
             )
         if self.negative > _SUSPICIOUS:
             return "Tuning pays if the rewards have the right sign, which most of them deny."
-        return "Tuning pays: a configuration is known that earns more than the first one."
+        so_far = " So far it has not paid." if self.has_paid is False else ""
+        return f"Tuning pays: a configuration is known that earns more than the first one.{so_far}"
+
+    def _has_paid_verdict(self) -> str:
+        if self.negative > _SUSPICIOUS:
+            return "Tuning has paid if the rewards have the right sign, which most of them deny."
+        better = " One that earns more now is known." if self.pays else ""
+        return f"Tuning has paid: the first configuration alone would have earned less.{better}"
 
     def _constant_verdict(self, constant: float) -> str:
         if constant == 0:
@@ -135,7 +181,23 @@ class Diagnosis:
             f"{self.drift:.1%} an interval.",
             f"The best known is expected to earn {self.advantage:+.3g} an interval more than the first "
             f"configuration, and is better with a probability of {self.sure:.2f}.",
+            *self._hindsight(),
         ]
+
+    def _hindsight(self) -> list[str]:
+        """Return what the first configuration would have earned so far."""
+        lines = []
+        if not math.isnan(self.ahead):
+            lines.append(
+                f"The run has earned {self.earned:.3g}; the first configuration, had it gone on as it "
+                f"began, {(1 - self.ahead) * self.earned:.3g}."
+            )
+        if not math.isnan(self.surpassed):
+            lines.append(
+                f"In the rounds of the others it would have earned {self.surpassed:.3g} less than they "
+                f"did, clearly with a probability of {self.sure_surpassed:.2f}."
+            )
+        return lines
 
     def _warnings(self) -> list[str]:
         messages, untold = [], self.queries - self.told
@@ -186,8 +248,11 @@ def diagnosis_of(
         when = [intervals.at(o.round).number for o in outcomes]
         fields = decompose(rewards, points, when, learner.model.kernel)
     if "signal" in fields and ledger.first is not None:
-        now = intervals.at(len(ledger)).number
-        fields |= advantage(learner, search, encode(ledger.first.config), now)
+        now, first = intervals.at(len(ledger)).number, encode(ledger.first.config)
+        fields |= advantage(learner, search, first, now)
+        found = projected(run_of(ledger.outcomes, sign))
+        by, sure = surpassed(learner, points, first, when, found.earned)
+        fields |= {**found._asdict(), "surpassed": by, "sure_surpassed": sure}
     fields["told"] = len(ledger.outcomes)
     negative = float((rewards < 0).double().mean())
     return Diagnosis(ledger.queries, ledger.failed_queries, len(outcomes), negative, **fields)

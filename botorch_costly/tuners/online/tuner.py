@@ -314,9 +314,9 @@ class OnlineTuner(GainOptimizer[Decision]):
         return lines
 
     def diagnose(self) -> Diagnosis:
-        """Return a diagnosis of whether tuning can help this run; its ``str`` puts it into words.
+        """Return a diagnosis of whether tuning has paid and can help; its ``str`` puts it into words.
 
-        It is informative after some dozens of queries, and takes a few seconds.
+        It is informative after some dozens of queries, late in a run and after it as well.
         """
         search = self._rivals.search
         return diagnosis_of(

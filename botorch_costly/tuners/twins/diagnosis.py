@@ -1,12 +1,26 @@
-"""A diagnosis of a run: whether compute binds, the cost of exploration, and whether it has paid."""
+"""A diagnosis of a run: whether compute binds, the cost of exploration, and whether it has paid.
+
+What a change of the configuration gained when it was made says little about the end: a lead after three
+rounds may be gone when the start has learnt as much. So the start is compared by time. If it reached in
+``n`` rounds what the run reached in ``m``, it would now be where the run was after ``m / n`` of its
+rounds, and the run is ahead by what it has learnt since then: much while compute binds, nothing once it
+has converged.
+"""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import torch
+
+from botorch_costly.records import TwinDecision
 from botorch_costly.tuners.twins.constants import CONSTANTS
 
 _FEWEST = 3  # queries with a metric before there is a verdict
 _FAILED = 2 / 3  # share of failed or untold queries that suggests a mistake
+_LEAST = 0.01  # log loss; less may be chance
+_MOST = 10.0  # largest factor of the speed that a few rounds can tell
 _WORSENING = 0.5  # log loss by which a metric got worse that should perhaps be maximized
 
 
@@ -23,7 +37,8 @@ class TwinDiagnosis:
         slope: Log loss gained per unit of log-time, lately; NaN if it is not known yet.
         given_back: Rounds of compute that are not part of the final run.
         cost: Expected cost of these rounds at the end, in log loss.
-        gained: Total advantage of the changes of the configuration when they were made, in log loss.
+        gained: Log loss by which the run is expected to be ahead of the start after as many rounds of
+            compute, those given back included; NaN if it cannot be told.
         changes: Number of these changes.
         by_hand: Whether a decision to go back was handed out without a session to carry it out.
         constant: Whether all metrics were equal.
@@ -51,8 +66,9 @@ class TwinDiagnosis:
 
     @property
     def paid(self) -> bool | None:
-        """Whether exploration has gained more than it costs; None if nothing has been given back."""
-        return None if self.given_back == 0 else self.gained > self.cost
+        """Whether the run is ahead of the start; None if nothing was given back, or it cannot be told."""
+        unknown = self.given_back == 0 or math.isnan(self.gained)
+        return None if unknown else self.gained > _LEAST
 
     def __str__(self) -> str:
         return "\n".join([self._verdict(), *self._numbers(), *self._warnings()])
@@ -68,22 +84,33 @@ class TwinDiagnosis:
                 "Whether exploring has paid is not known: no Session carried out the decisions to go "
                 "back to earlier states. Unless your loop does, the comparisons mean nothing."
             )
+        if self.given_back > 0 and self.paid is None:
+            return (
+                "Whether exploring has paid cannot be told: the run was faster than the start, but has "
+                "stopped learning, and the start may have come as far."
+            )
         if self.paid is None:
             return "Nothing has been tried so far, and nothing given back."
         if self.paid:
-            return "Exploring has paid: it gained more than the rounds given back cost."
-        result = "it gained less than" if self.changes else "it found nothing better for"
-        return f"Exploring has not paid so far: {result} the rounds given back."
+            return (
+                "Exploring has paid: the start would be behind, in spite of the rounds given back."
+            )
+        if self.changes:
+            return "Exploring has not paid so far: the start would be as good after as many rounds."
+        return "Exploring has not paid so far: it found nothing better for the rounds given back."
 
     def _numbers(self) -> list[str]:
         if self.told < _FEWEST:
             return []
         return [
             f"{self.given_back} of {self.rounds} rounds were given back, which costs {self.cost:.3g} in "
-            f"log loss at the end; the configuration changed {self.changes} times, and gained "
-            f"{self.gained:.3g} when it did.",
+            f"log loss at the end; the configuration changed {self.changes} times{self._lead()}.",
             *self._compute(),
         ]
+
+    def _lead(self) -> str:
+        unknown = math.isnan(self.gained)
+        return "" if unknown else f", and the run should be {self.gained:.3g} ahead of the start"
 
     def _compute(self) -> list[str]:
         if self.binds is None:
@@ -111,3 +138,97 @@ class TwinDiagnosis:
                 "metric='accuracy', and no gain."
             )
         return messages
+
+
+class Lineages(NamedTuple):
+    """Levels by rounds trained, each a list of pairs with ascending rounds."""
+
+    start: list[
+        tuple[int, float]
+    ]  # of the state that was trained with the start alone, the longest
+    run: list[tuple[int, float]]  # of the state of the incumbent and those that it comes from
+
+
+class _State(NamedTuple):
+    """The state of training after a round."""
+
+    parent: int | None  # round after which it was the state before
+    trained: int
+    is_start: bool  # whether it was trained with the start alone
+
+
+def lineages(
+    decisions: Sequence[TwinDecision], levels: Mapping[int, float], incumbent: int | None
+) -> Lineages:
+    """Return the levels of the start and of the run; the decisions tell which state came from which.
+
+    Args:
+        decisions: All decisions so far, at least one.
+        levels: Levels by round; -inf after a failed query, NaN where nothing can be compared.
+        incumbent: Number of the kept state of the incumbent; None for the present state.
+    """
+    states: list[_State] = []
+    kept: dict[int, int | None] = {}
+    now: int | None = None
+    for decision in decisions:
+        if decision.keep is not None:
+            kept[decision.keep] = now
+        if decision.restore is not None:
+            now = kept.get(decision.restore, now)
+        before = _State(None, 0, True) if now is None else states[now]
+        is_start = before.is_start and decision.peak == decisions[0].peak
+        states.append(_State(now, before.trained + 1, is_start))
+        now = len(states) - 1
+    path, last = set[int](), now if incumbent is None else kept.get(incumbent, now)
+    while last is not None:
+        path.add(last)
+        last = states[last].parent
+    known = [(i, level) for i, level in levels.items() if i < len(states) and level == level]
+    start = {states[i].trained: level for i, level in known if states[i].is_start}
+    run = {states[i].trained: level for i, level in known if i in path and level > -math.inf}
+    return Lineages(sorted(start.items()), sorted(run.items()))
+
+
+def gained_by(found: Lineages, rounds: int, given_back: int) -> float:
+    """Return by how much log loss the run is ahead of the start after as many rounds of compute.
+
+    Args:
+        found: Levels of the start and of the run.
+        rounds: Rounds of compute so far.
+        given_back: Rounds that are not part of the run.
+
+    Returns:
+        The difference of levels; 0 if there are too few to tell. NaN if the run was faster but learns
+        nothing any more, so that the start may have come as far.
+    """
+    if len(found.run) < 2 or not found.start:
+        return 0.0
+    last, ahead = found.run[-1][0], _times_faster(found)
+    since = [point for point in found.run if math.log(last / point[0]) <= ahead]
+    points = since if len(since) >= _FEWEST else found.run[-_FEWEST:]
+    times = torch.tensor([math.log(trained) for trained, _ in points]).double()
+    levels = torch.tensor([level for _, level in points]).double()
+    centred = times - times.mean()
+    slope = float(centred @ levels / centred.square().sum())
+    ahead -= math.log(rounds / max(rounds - given_back, 1))
+    return math.nan if slope <= 0 < ahead else slope * ahead
+
+
+def _times_faster(found: Lineages) -> float:
+    """Return the log of how many times as fast the run reached the last level of the start, at least 0.
+
+    Before its first level, the run is assumed to have learnt evenly by rounds. That tells little of a
+    start that has hardly learnt, so the factor is bounded.
+    """
+    (rounds, level), run = found.start[-1], found.run
+    most = math.log(_MOST)
+    after = next((i for i, (_, reached) in enumerate(run) if reached >= level), None)
+    if after is None:
+        return 0.0
+    (early, low), (late, high) = run[max(after - 1, 0)], run[max(after, 1)]
+    if after == 0:
+        steep = (high - low) / (late - early)
+        needed = early - (low - level) / steep if steep > 0 else early
+    else:
+        needed = early * (late / early) ** ((level - low) / (high - low))
+    return most if needed <= 0 else min(max(math.log(rounds / needed), 0.0), most)

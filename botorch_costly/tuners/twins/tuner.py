@@ -17,12 +17,12 @@ from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.round_tariff import tariff_of
 from botorch_costly.ask_tell.state import attributes_of
 from botorch_costly.errors import check, check_count, check_rate
-from botorch_costly.parameters import Plain
+from botorch_costly.parameters import BASES, Plain
 from botorch_costly.randomness import check_seed
 from botorch_costly.records import FrozenConfig, Observation, TwinDecision
 from botorch_costly.rewards.metric_gain import Kind, check_metric, least_loss, log_gain
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
+from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis, gained_by, lineages
 from botorch_costly.tuners.twins.strategy import TwinStrategy
 
 _logger = logging.getLogger(__name__)
@@ -274,6 +274,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
     def diagnose(self) -> TwinDiagnosis:
         """Return whether compute binds, the cost of exploration so far, and whether it has paid."""
         budget = self._strategy.plan.budget
+        is_start = torch.equal(self._strategy.plan.incumbent, self._start)
         metrics = [o.reward for o in self.observations if o.reward is not None]
         levels = [level for level in map(self.level_of, metrics) if not math.isnan(level)]
         return TwinDiagnosis(
@@ -285,12 +286,26 @@ class TwinTuner(Frame[TwinDecision, Observation]):
             slope=budget.curve.latest.expected,
             given_back=self.given_back,
             cost=self.exploration_cost,
-            gained=budget.gained,
-            changes=budget.changes,
+            gained=self._gained(),
+            changes=max(budget.changes, int(not is_start)),
             by_hand=self._strategy.by_hand,
             constant=len(set(metrics)) == 1,
             worsened=levels[0] - levels[-1] if levels else 0.0,
         )
+
+    def _gained(self) -> float:
+        """Return by how much log loss the run is ahead of the start, see ``gained_by``."""
+        if not self.decisions:
+            return 0.0
+        falls, horizon = bool(self.space.rates), self.horizon
+        # A rate that falls improves any configuration: that is no gain over the start.
+        levels = {
+            o.round: -math.inf if o.reward is None else self.level_of(o.reward)
+            for o in self.observations
+            if not falls or BASES["wsd"](o.round / horizon) == 1
+        }
+        found = lineages(self.decisions, levels, self.state_of_incumbent)
+        return gained_by(found, len(self.decisions), self.given_back)
 
 
 def _encoded(space: SearchSpace, start: Mapping[str, Plain] | None) -> Tensor:

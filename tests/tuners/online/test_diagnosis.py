@@ -45,7 +45,8 @@ def test_where_configurations_matter_tuning_pays():
         found.nothing < 0.2
     )  # before the first query it is a half; a run of 60 intervals tells no more
     assert 0 < found.advantage < 3.2  # of 0.5 over 0.1
-    assert str(found).startswith("Tuning pays: a configuration is known")
+    assert found.has_paid
+    assert "One that earns more now is known." in str(found)
 
 
 def test_where_only_chance_speaks_tuning_cannot_help():
