@@ -72,7 +72,6 @@ class Plan:
         self._due = True  # whether rates that are not settled are searched now
         self._falls, self._fell_from = 0, -1  # and rounds trained of the state before the last fall
         self._next_stall, self._next_trial = _EARLY * budget.horizon, 0.0  # rounds trained
-        self._before: list[Tensor] = []  # earlier incumbents
         self._plays = True  # whether the present step plays the incumbent rather than a trial
         self._state = budget.mark()  # state that the incumbent starts from
         self._origin: int | None = self._state  # first state, until the run has begun to learn
@@ -197,10 +196,14 @@ class Plan:
         )
 
     def _stalls(self, slope: Slope) -> bool:
-        """Return whether the run hardly learns, as with too large a rate that a search has chosen."""
+        """Return whether the run hardly learns, as with too large a rate.
+
+        The rate that was given is doubted only where the run gets worse.
+        """
+        if not self._rates or self.budget.trained < self._next_stall:
+            return False
         changed = any(self.incumbent[column] != self._given[column] for column in self._rates)
-        waited = self.budget.trained >= self._next_stall
-        return changed and waited and slope.expected < CONSTANTS.typical_slope / 2
+        return slope.expected < (CONSTANTS.typical_slope / 2 if changed else -CONSTANTS.level_noise)
 
     def _try_slower(self, start: Start) -> Steps[None]:
         """Take a third of the learning rate if its lead over the present one grows.
@@ -306,8 +309,6 @@ class Plan:
 
     def _take(self, side: Side) -> None:
         assert side.state is not None
-        if not torch.equal(side.point, self.incumbent):
-            self._before.append(self.incumbent)
         self.incumbent, self._state = side.point, side.state
         self.budget.stand_at(side.state)
 
@@ -319,16 +320,13 @@ class Plan:
         return (level == -math.inf or lost or forgot) and self._falls < _MOST_FALLS
 
     def _go_back(self, state: int) -> None:
-        """Return to a state; after a second fall from there change the incumbent, too.
-
-        The previous incumbent replaces it, or a third of its learning rates.
-        """
+        """Return to a state; after a second fall from there with a third of the learning rates."""
         budget, trained = self.budget, self.budget.trained_of(state)
         again, self._fell_from = trained == self._fell_from, trained
         self._falls += 1
         budget.give_back(budget.trained - trained, CONSTANTS.typical_slope)
         if again:
-            self.incumbent = self._before.pop() if self._before else self._slower(self.incumbent)
+            self.incumbent = self._slower(self.incumbent)
         self._state = state
         budget.stand_at(state)
 

@@ -1,7 +1,7 @@
 """Strengths of regularization and augmentation: weak at first, and stronger if that pays later.
 
 A network that learns slowly may be regularized too strongly, and one that overfits only does so late. So
-strong strengths are weakened at once if that is no worse, and switched off if that is clearly better;
+strong strengths are weakened at once if that is no worse, and switched off if that is no worse either;
 later the next stronger ones are compared again, unless they were clearly worse.
 """
 
@@ -42,12 +42,11 @@ class Strengths:
         return torch.where(self._columns, self._rungs[self._rung + self._step], point)
 
     def judge(self, trial: Side, incumbent: Side) -> bool:
-        """Return whether the other strengths are better; weak ones win ties against those given."""
+        """Return whether the other strengths are better; weaker ones win ties."""
         lead = trial.level - incumbent.level
         if not math.isfinite(incumbent.level):
             lead = math.inf if math.isfinite(trial.level) else -math.inf
-        wins_ties = self._rung + self._step == 1 and self._step > 0
-        is_better = lead > CONSTANTS.level_noise * (-1 if wins_ties else 1)
+        is_better = lead > -self._step * CONSTANTS.level_noise
         self.is_due = is_better and 0 <= self._rung + 2 * self._step < len(self._rungs)
         if self._step < 0:
             self._lead = lead

@@ -144,7 +144,7 @@ def test_what_is_far_too_strong_is_weakened_at_once():
 
 @pytest.mark.parametrize(("best", "expected"), [(0.8, 0.8), (0.5, 0.8), (0.09, 0.09), (0.0, 0.0)])
 def test_strengths_end_on_the_rung_that_is_best(best, expected):
-    """As given, weak or off; a rung that is level with the weak one is not taken."""
+    """As given, weak or off: each is clearly better than the next weaker one."""
 
     def speed(config):
         return by_rate(config) * math.exp(-6 * abs(config["dropout"] - best))
