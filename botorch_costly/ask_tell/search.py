@@ -32,9 +32,7 @@ LARGEST_LATTICE = 2000  # number of configurations above which a lattice is sear
 # number of starts would double with every search.
 _MOST_WARM_STARTS = 500
 _REPRESENTATIVES = 256  # number of points that represent the space
-_STRETCHED = (
-    1.6  # factor that moves as many more points out of the cube, to be clipped to its faces
-)
+_STRETCHED = 1.6  # moves as many more points out of the cube; they are clipped to its faces
 _CANDIDATES = 128  # random starts of the search for a point far from a lone optimum
 _PADDING = 1e-6  # of a column with a single value: a search needs room
 _CLIMBING_STEPS = 4  # steps of a local search from good points
@@ -105,11 +103,11 @@ class CubeSearch:
 
     def confine(self, box: Tensor) -> None:
         """Search a box of the cube from now on, ``2 x d``; a column may have a single value."""
-        low, high = box.to(self.bounds)
+        self._box, self._round = box.to(self.bounds), self._in_box
+        low, high = self._box
         padded = torch.stack([(low - _PADDING).clamp_min(0), (high + _PADDING).clamp_max(1)])
-        self.bounds = torch.where(high - low < _PADDING, padded, torch.stack([low, high]))
+        self.bounds = torch.where(high - low < _PADDING, padded, self._box)
         self._near_bounds = self.bounds.cpu()
-        self._box, self._round = torch.stack([low, high]), self._in_box
         self._warm_starts, self._peaks = map(self._round, (self._warm_starts, self._peaks))
         self._spread()
 

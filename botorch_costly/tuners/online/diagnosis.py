@@ -185,7 +185,7 @@ class Diagnosis:
         ]
 
     def _hindsight(self) -> list[str]:
-        """Return what the first configuration would have earned so far."""
+        """Return lines on what the first configuration would have earned in the same rounds."""
         lines = []
         if not math.isnan(self.ahead):
             lines.append(

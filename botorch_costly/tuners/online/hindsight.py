@@ -1,6 +1,6 @@
 """Whether tuning has paid: what the first configuration would have earned in place of those played.
 
-Rewards are gains, and gains fall as a network learns, whatever is played. So a configuration that was the
+Rewards are gains, and the gains of all configurations fall as a network learns. So one that was the
 first one is not judged by what the others earn now, nor by a lead that it would have made up for. There
 are two kinds of evidence.
 
@@ -63,7 +63,7 @@ def run_of(outcomes: Sequence[Observation], sign: float) -> Run:
 
 
 class Projection(NamedTuple):
-    """What a run has earned, and what the first configuration would have earned by its own curve."""
+    """The rewards of a run, compared with the learning curve of its first configuration."""
 
     earned: float  # sum of the rewards, without falls that were rolled back
     ahead: float  # share of it that the first configuration would have missed; NaN if not known
@@ -71,7 +71,7 @@ class Projection(NamedTuple):
 
 
 def projected(run: Run) -> Projection:
-    """Return what a run has earned, and what its first configuration would have earned."""
+    """Compare the rewards of a run with the learning curve of its first configuration."""
     noise = _noise(run.rewards)
     levels, gains = _levels(run.rewards, _FALL * noise)
     first, earned = run.first, levels[-1]
@@ -81,7 +81,7 @@ def projected(run: Run) -> Projection:
     own = sum(run.rewards[:first])
     steep = max(_slope(run, 0), _slope(run, first // 2))
     would = own + steep * math.log(run.rounds[-1] / run.rounds[first - 1])
-    # Gains fade; rewards that do not are as large at any time, whatever is played.
+    # Gains fade. Rewards of other kinds are as large late as early, also for equal configurations.
     late = run.rewards[len(run.rewards) // 2 :]
     lasting = first * max(sum(late) / len(late), 0.0)
     least = max(_MORE * own, _LASTING * lasting, _NOISES * math.sqrt(first) * noise)

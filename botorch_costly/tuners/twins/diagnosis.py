@@ -143,10 +143,10 @@ class TwinDiagnosis:
 class Lineages(NamedTuple):
     """Levels by rounds trained, each a list of pairs with ascending rounds."""
 
-    start: list[
-        tuple[int, float]
-    ]  # of the state that was trained with the start alone, the longest
-    run: list[tuple[int, float]]  # of the state of the incumbent and those that it comes from
+    # Of the state that was trained with the start alone, the longest
+    start: list[tuple[int, float]]
+    # Of the state of the incumbent and those that it comes from
+    run: list[tuple[int, float]]
 
 
 class _State(NamedTuple):

@@ -281,7 +281,7 @@ class Plan:
         else:
             self._due, self._longer = False, 2 * self._longer
         if not torch.equal(found.point, start.incumbent.point):
-            budget.change(found.level - start.incumbent.level)
+            budget.change()
             budget.trials = 0.0
         else:
             budget.trials += budget.price(start.slope.upper, search.lost)

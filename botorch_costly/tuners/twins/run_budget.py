@@ -57,7 +57,7 @@ class RunBudget:
         self.horizon, self._share, self._falls = horizon, queries, falls
         self.curve, self.stock = Curve(), Stock()
         self.spent = self.queries = self.given_back = 0
-        self.cost = self.gained = 0.0
+        self.cost = 0.0
         self.trials = 0.0  # cost of trials since the last that was better
         self.changes = 0
         self.trained = 0  # rounds of the present state
@@ -184,10 +184,6 @@ class RunBudget:
         self.given_back += rounds
         self.cost += self.price(slope, rounds)
 
-    def change(self, gained: float) -> None:
-        """Account for a change of the configuration and the log loss that it gained.
-
-        The gain over a configuration that diverged is not finite, and does not count.
-        """
+    def change(self) -> None:
+        """Account for a change of the configuration."""
         self.changes += 1
-        self.gained += gained if math.isfinite(gained) else 0.0

@@ -86,7 +86,7 @@ class Challenge:
         lasts = not math.isfinite(first) or second >= growth * first
         chosen, other = sides if lasts and second > least else reversed(sides)
         if chosen is sides[0]:
-            budget.change(second)
+            budget.change()
         budget.drop(other.state)
         return chosen
 

@@ -38,10 +38,9 @@ class WarmUp:
         self._horizon, self.before = horizon, before
 
     def after(self, rounds: int, rate: float) -> "WarmUp":
-        """Return what follows a further round, given the rounds so far and the rate after them."""
-        return WarmUp(
-            self._horizon, rate if rounds > 0 else math.nan
-        )  # at first it is not tuned yet
+        """Return the warm-up with the rate after so many rounds as the one to compare with next."""
+        # Before the first round the optimizer has a rate of its own, which is not tuned.
+        return WarmUp(self._horizon, rate if rounds > 0 else math.nan)
 
     def goes_on(self, rounds: int, rate: float) -> bool | None:
         """Return whether the rate rose in the latest round, and not for too long; None if not known."""
