@@ -1,11 +1,13 @@
 """Columns of the encoded space by role, and candidates around a configuration."""
 
 import math
+from collections.abc import Mapping
+from typing import cast
 
 import torch
 from torch import Generator, Tensor
 
-from botorch_costly.parameters import Choice, Real
+from botorch_costly.parameters import Choice, Integer, Real
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.constants import CONSTANTS
 
@@ -69,24 +71,42 @@ def number_columns(space: SearchSpace) -> Tensor:
 
 
 def weakened(space: SearchSpace, point: Tensor, fixed: set[int]) -> list[Tensor]:
-    """Return two configurations, with strong strengths weak and off; empty if none is strong.
+    """Return three configurations, with strong strengths moderate, weak and off; empty if none is strong.
 
     A number whose range begins at 0 is the strength of an optional technique, such as dropout or an
-    augmentation.
+    augmentation; a weight decay is one with any range. Moderate is the geometric mean of given and weak.
 
     Args:
         space: Space of the configurations.
         point: Encoded present configuration, shape ``(d,)``.
         fixed: Columns that do not change.
     """
-    weak, off = point.clone(), point.clone()
-    for name, parameter in space.parameters:
-        column = space.columns[name].start
-        is_strength = not isinstance(parameter, Choice) and parameter.low == 0
-        if is_strength and column not in fixed and point[column] > CONSTANTS.strong:
-            weak[column], off[column] = CONSTANTS.weak, 0.0
-    weaker = [space.round(point) for point in (weak, off)]
-    return [] if torch.equal(weaker[0], point) else weaker
+    given = space.decode(point)
+    decays = space.with_role("weight_decay")
+    strong = {
+        name: (p.low, CONSTANTS.weak * p.high)
+        for name, p in space.parameters
+        if not isinstance(p, Choice)
+        and (p.low == 0 or name in decays)
+        and space.columns[name].start not in fixed
+        and cast(float, given[name]) > CONSTANTS.strong * p.high
+    }
+    if not strong:
+        return []
+    off = {name: low for name, (low, _) in strong.items()}
+    weak = {name: max(low, weak) for name, (low, weak) in strong.items()}
+    moderate = {name: math.sqrt(cast(float, given[name]) * weak[name]) for name in strong}
+    return [_with(space, point, values) for values in (moderate, weak, off)]
+
+
+def _with(space: SearchSpace, point: Tensor, values: Mapping[str, float]) -> Tensor:
+    """Return an encoded configuration with some numbers changed; those of an ``Integer`` are rounded."""
+    point, parameters = point.clone(), dict(space.parameters)
+    for name, value in values.items():
+        parameter = parameters[name]
+        plain = round(value) if isinstance(parameter, Integer) else value
+        point[space.columns[name]] = torch.as_tensor(parameter.encode(plain), dtype=point.dtype)
+    return point
 
 
 def tenfold(space: SearchSpace, column: int) -> float:

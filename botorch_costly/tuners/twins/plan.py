@@ -38,11 +38,12 @@ _LONGEST = 0.1  # share of the run that a trial may last
 _SEARCH = 0.15  # share of the run that a search may give back
 _SEGMENT = 0.05  # share of the run that is played between two queries
 _MOST_FALLS = 6
-_GROWTH = 1.1  # factor by which the lead of a smaller rate grows, rather than fades
+_GROWTH = 1.05  # factor by which the lead of a smaller rate grows, rather than fades
 _TRIAL_WAIT = 1.5  # factor of the rounds trained before trials after none that was worth it
-_FLAT = 0.01  # levels; a run that moved less than this has learnt nothing
+_FLAT = 0.01  # levels; a run that moved less than this has not moved
 _EARLY = 0.1  # share of the run in which nothing counts as a stall
 _STALL_WAIT = 2.5  # factor of the rounds trained before the next stall
+_WORSE_WAIT = 1.25  # the same where the run gets worse
 
 
 class Plan:
@@ -71,7 +72,7 @@ class Plan:
         self._longer = 1  # factor of the rounds of a trial after searches that told nothing
         self._due = True  # whether rates that are not settled are searched now
         self._falls, self._fell_from = 0, -1  # and rounds trained of the state before the last fall
-        self._next_stall, self._next_trial = _EARLY * budget.horizon, 0.0  # rounds trained
+        self._last_stall, self._next_trial = 0, 0.0  # rounds trained
         self._plays = True  # whether the present step plays the incumbent rather than a trial
         self._state = budget.mark()  # state that the incumbent starts from
         self._origin: int | None = self._state  # first state, until the run has begun to learn
@@ -200,27 +201,30 @@ class Plan:
 
         The rate that was given is doubted only where the run gets worse.
         """
-        if not self._rates or self.budget.trained < self._next_stall:
+        trained, worsens = self.budget.trained, slope.expected < -_FLAT
+        wait = (_WORSE_WAIT if worsens else _STALL_WAIT) * self._last_stall
+        if not self._rates or trained < max(wait, _EARLY * self.budget.horizon):
             return False
         changed = any(self.incumbent[column] != self._given[column] for column in self._rates)
-        return slope.expected < (CONSTANTS.typical_slope / 2 if changed else -CONSTANTS.level_noise)
+        return worsens or (changed and slope.expected < CONSTANTS.typical_slope / 2)
 
     def _try_slower(self, start: Start) -> Steps[None]:
         """Take a third of the learning rate if its lead over the present one grows.
 
         A smaller step calms a network at once, even where a larger one ends better: the first lead says
-        nothing, but its growth does.
+        nothing, but its growth does. Where the run gets worse, a lead that lasts will do.
         """
         budget, challenge = self.budget, Challenge(self.budget, start)
-        self._next_stall = _STALL_WAIT * budget.trained
-        chosen = start.incumbent
+        self._last_stall = budget.trained
+        chosen, worsens = start.incumbent, start.slope.expected < -_FLAT
+        growth = CONSTANTS.lasting_share if worsens else _GROWTH
         if budget.affords_trial(3 * start.rounds, 3):
             budget.trials += budget.price(start.slope.upper, start.rounds)
             trial = yield from challenge.play(
                 self._slower(self.incumbent), "a trial of a smaller learning rate"
             )
-            if trial.level > chosen.level:
-                chosen = yield from challenge.confirm(trial, CONSTANTS.level_noise, growth=_GROWTH)
+            if trial.level > chosen.level + CONSTANTS.level_noise:
+                chosen = yield from challenge.confirm(trial, CONSTANTS.level_noise, growth=growth)
         self._take(chosen)
         budget.curve.add(budget.trained, chosen.level)
 
@@ -244,27 +248,31 @@ class Plan:
         return self._fixed | self._numbers if slope > CONSTANTS.typical_slope else self._fixed
 
     def _test_strengths(self, start: Start) -> Steps[Start]:
-        """Compare weak strengths with those that were given; return the start with the better ones."""
-        while self._strengths.is_due and self.budget.affords_trial(3 * start.rounds, 3):
+        """Compare other strengths with the present ones; return the start with the better ones.
+
+        Weaker ones are compared one after the other, and stronger ones, which have to last, once.
+        """
+        strengths = self._strengths
+        while strengths.is_due and self.budget.affords_trial(3 * start.rounds, 3):
             chosen = yield from self._test_next_strengths(start)
             self._take(chosen)
             start = start._replace(incumbent=chosen)
-        self._strengths.is_due = False
+        strengths.put_off()
         return start
 
     def _test_next_strengths(self, start: Start) -> Steps[Side]:
         challenge, present = Challenge(self.budget, start), start.incumbent
         other = self._strengths.other(present.point)
-        trial = yield from challenge.play(other, "a trial with other strengths")
-        if not self._strengths.judge(trial, present):
-            self.budget.drop(trial.state)
+        if torch.equal(other, present.point):  # such as a small integer, which is rounded to 0
+            self._strengths.decide(present, present, is_taken=True)
             return present
-        chosen = trial
-        if start.trained > 0:
+        trial = yield from challenge.play(other, "a trial with other strengths")
+        chosen = trial if self._strengths.is_better(trial, present) else present
+        if chosen is trial and self._strengths.strengthens:
             chosen = yield from challenge.confirm(trial)
-        self.budget.drop(present.state)
-        if torch.equal(chosen.point, other):
-            self._strengths.take(trial.level - present.level)
+        is_taken = chosen.point is other
+        self._strengths.decide(trial, present, is_taken=is_taken)
+        self.budget.drop(present.state if is_taken else trial.state)
         return chosen
 
     def _search_rate(self, start: Start) -> Steps[None]:

@@ -230,8 +230,9 @@ class RateSearch:
         if left == -math.inf:
             return best + _HALF / 2
         bend, tilt = 2 * middle - left - right, right - left
-        offset = _HALF * tilt / (2 * bend) if bend > 0 else math.copysign(_HALF, tilt) * (tilt != 0)
-        return min(max(self._bracket[1] + offset, best - _HALF / 2), best + _HALF / 2)
+        # A bend within the noise says as little about the rate as none.
+        offset = _HALF * tilt / (2 * max(bend, CONSTANTS.level_noise))
+        return self._bracket[1] + min(max(offset, -1.5 * _HALF), 1.5 * _HALF)
 
     def _alive(self) -> list[float]:
         """Return the rates of the bracket that have a state to go on from."""

@@ -8,11 +8,15 @@ from the program's own rate, and the rate that ended best with a late decay (see
 import math
 
 import pytest
+import torch
 
 import botorch_costly as bc
 from botorch_costly.tuners.twins.constants import CONSTANTS
+from botorch_costly.tuners.twins.curve import Slope
 from botorch_costly.tuners.twins.rate_belief import estimated
 from botorch_costly.tuners.twins.rates import RateSearch
+from botorch_costly.tuners.twins.run_budget import RunBudget
+from botorch_costly.tuners.twins.trials import Side, Start
 from tests.oracles import rate_belief as oracle
 
 ROUNDS = (1, 2, 3, 4, 6, 8, 12)
@@ -164,6 +168,37 @@ def test_rates_are_compared_after_equal_rounds(name, start, monkeypatch):
     found(name, start)
     assert judged
     assert all(len(lengths) == 1 for lengths in judged)
+
+
+def vertex_of(levels):
+    """The maximizer that a search sees in the levels of three rates half a decade apart."""
+    point = torch.zeros(1).double()
+    sides = {
+        rate: Side(point, level, None) for rate, level in zip((-0.5, 0, 0.5), levels, strict=True)
+    }
+    start = Start(0, sides[0], 3, Slope(0.1, 0.1), 0, 0)
+    search = RateSearch(RunBudget(200, 0.3), start, 0, 0.1, 24, lambda side: None)
+    search._sides, search._bracket = sides, list(sides)
+    return search._vertex()
+
+
+@pytest.mark.parametrize("best", [-0.3, 0.0, 0.12, 0.45])
+@pytest.mark.parametrize("bend", [0.2, 1.0])
+def test_the_maximizer_of_a_parabola(best, bend):
+    assert vertex_of([-bend * (rate - best) ** 2 for rate in (-0.5, 0.0, 0.5)]) == pytest.approx(
+        best
+    )
+
+
+@pytest.mark.parametrize("levels", [(0.0, -0.0175, 0.0), (0.0, 0.0, 0.0), (0.0, 0.001, -0.001)])
+def test_rates_that_are_level_are_best_in_their_middle(levels):
+    """Kind: the noise of levels sends the maximizer to an edge, or beyond it."""
+    assert abs(vertex_of(levels)) < 0.05
+
+
+@pytest.mark.parametrize(("levels", "sign"), [((-0.3, -0.2, 0.0), 1), ((0.0, -0.2, -0.3), -1)])
+def test_a_best_rate_at_an_edge_is_approached(levels, sign):
+    assert 0.25 <= sign * vertex_of(levels) <= 0.75
 
 
 @pytest.mark.parametrize("value", [-2.5, -0.4, 0.0, 0.2, 1.0, 3.0])

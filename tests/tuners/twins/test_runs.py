@@ -142,9 +142,11 @@ def test_what_is_far_too_strong_is_weakened_at_once():
     assert tuner.incumbent["dropout"] < 0.4
 
 
-@pytest.mark.parametrize(("best", "expected"), [(0.8, 0.8), (0.5, 0.8), (0.09, 0.09), (0.0, 0.0)])
+@pytest.mark.parametrize(
+    ("best", "expected"), [(0.8, 0.8), (0.5, 0.268), (0.3, 0.268), (0.09, 0.09), (0.0, 0.0)]
+)
 def test_strengths_end_on_the_rung_that_is_best(best, expected):
-    """As given, weak or off: each is clearly better than the next weaker one."""
+    """As given, moderate, weak or off; 0.268 is the geometric mean of 0.8 and 0.09."""
 
     def speed(config):
         return by_rate(config) * math.exp(-6 * abs(config["dropout"] - best))
@@ -152,12 +154,12 @@ def test_strengths_end_on_the_rung_that_is_best(best, expected):
     space = bc.SearchSpace({"lr": bc.Real(1e-4, 1.0, log=True), "dropout": bc.Real(0.0, 0.9)})
     tuner = bc.TwinTuner(space, HORIZON, start={"lr": GOOD, "dropout": 0.8})
     session = bc.Session.of(tuner, run := Run(speed))
-    for _ in range(20):  # before trials of single numbers
+    for _ in range(40):  # before trials of single numbers
         decision = session.ask()
         run.train(decision.config)
         if decision.query:
             session.tell(decision, run.loss())
-    assert tuner.incumbent["dropout"] == pytest.approx(expected)
+    assert tuner.incumbent["dropout"] == pytest.approx(expected, abs=1e-3)
 
 
 def test_a_rate_that_the_search_left_alone_is_not_made_smaller_later():

@@ -118,3 +118,14 @@ def test_without_an_optimizer_nothing_is_known():
     session = bc.Session(SPACE, ROUNDS, program.network, start=START)
     program.play(session, ROUNDS)
     assert first_trial(session) < 6
+
+
+def test_strong_strengths_are_compared_after_a_warm_up():
+    """Kind: a mark of the run passes before anything was compared."""
+    space = bc.SearchSpace({"lr": bc.Scheduled(1e-4, 1.0), "dropout": bc.Real(0.0, 0.9)})
+    program = Warmed(steps=60)
+    tuner = bc.TwinTuner(space, ROUNDS, start={**START, "dropout": 0.8})
+    program.play(bc.Session.of(tuner, *program.parts), 40)
+    first = next(decision for decision in tuner.decisions if TRIAL in decision.reason)
+    assert first.round >= 60 / STEPS
+    assert first.config["dropout"] == pytest.approx(0.09)
