@@ -73,6 +73,12 @@ REPORTS: dict[str, Page] = {
     "short-proof": Page(
         "Compute binds: the loss still falls", "suite.compute_bound.benchmark:proof_text"
     ),
+    "short-constants": Page(
+        "What each constant of the twins is worth", "suite.compute_bound.constants"
+    ),
+    "short-lengths": Page(
+        "What a session costs and gains by the length of a run", "suite.compute_bound.lengths"
+    ),
     "foresight": Page(
         "Rank correlation of what is known early with the loss at the end",
         "suite.compute_bound.foresight",

@@ -2,11 +2,12 @@
 
 import argparse
 import math
+from typing import ClassVar
 
 import pytest
 
 from benchmarks.harness.record import rows_of
-from benchmarks.suite.compute_bound import benchmark
+from benchmarks.suite.compute_bound import benchmark, foresight
 from benchmarks.suite.compute_bound.problems import PROBLEMS
 from tests.benchmarks.test_compute_bound import TEXT
 
@@ -160,3 +161,23 @@ class Parsed:
 
     def parse_args(self, arguments):
         return self.options
+
+
+class TestForesight:
+    ROWS: ClassVar = [
+        {"problem": p, "share": 0.1, "seed": s, "raw 2": known, "constant": end}
+        for p, s, known, end in [
+            ("a", 0, 1.0, 2.0),
+            ("a", 0, 2.0, 3.0),
+            ("a", 0, 1.5, 1.99),
+            ("a", 1, 0.5, None),  # diverged, and told so by nothing
+            ("a", 1, 0.7, 1.0),
+            ("b", 0, 0.1, 9.0),
+        ]
+    ]
+
+    def test_pairs_of_one_state_are_compared(self):
+        assert foresight.pairs_in_order(self.ROWS, "constant", 0.0) == {"raw 2": 2 / 4}
+
+    def test_pairs_that_end_level_are_left_out(self):
+        assert foresight.pairs_in_order(self.ROWS, "constant", 0.02) == {"raw 2": 2 / 3}

@@ -105,7 +105,7 @@ def printed(rows: Sequence[Row], wanted: Sequence[Task], *, proof: bool = False)
     """Return the tables of the wanted runs; the sensible start's are there to compare with."""
     mine = set(wanted)
     compared = {key._replace(start=SENSIBLE, method=m) for key in mine for m in ("constant", "wsd")}
-    compared |= {key._replace(method="constant") for key in mine}
+    compared |= {key._replace(method="wsd") for key in mine}
     known = {key: row for row in rows if (key := key_of(row)) in mine | compared}
     found: list[str] = []
     for problem, scale in dict.fromkeys((key.problem, key.scale) for key in wanted):
@@ -122,7 +122,7 @@ def printed(rows: Sequence[Row], wanted: Sequence[Task], *, proof: bool = False)
                 method: _of(group, start, method) for method in dict.fromkeys(shown)
             }
             ends = {m: _of(group, SENSIBLE, m) for m in ("constant", "wsd")}
-            bad = _of(group, start, "constant") if start != SENSIBLE else {}
+            bad = _of(group, start, "wsd") if start != SENSIBLE else {}
             found.append(table(f"{title}, {start}", by_method, ends, bad, in_nats=in_nats))
     return "\n\n".join(found)
 
@@ -174,8 +174,8 @@ def table(
     mean of the loss are of runs that have not diverged; how many others there are is ``lost``.
 
     ``sensible`` are the rows of ``constant`` and ``wsd`` from the sensible start, ``bad`` those of
-    ``constant`` from this one, none if it is the sensible one: the way back leads from there to
-    ``constant`` of the sensible start, and is given as its mean and its least.
+    ``wsd`` from this one, none if it is the sensible one: the way back leads from there to ``wsd`` of the
+    sensible start, and is given as its mean and its least.
     """
     against = [f"to {name}, sensible" for name in sensible]
     way = f"{'way':>6}{'least':>7}" if bad else ""
@@ -204,7 +204,7 @@ def _line(rows: Ends, sensible: Mapping[str, Ends], bad: Ends, in_nats: bool) ->
     for theirs in sensible.values():
         line += f"{_said(difference(rows, theirs, in_nats=in_nats)):>30}"
     if bad:
-        line += _way(way_back(rows, bad, sensible["constant"], in_nats=in_nats))
+        line += _way(way_back(rows, bad, sensible["wsd"], in_nats=in_nats))
     return line + _paid(list(rows.values()))
 
 

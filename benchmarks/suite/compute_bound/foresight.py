@@ -8,6 +8,7 @@ the test loss at the end.
 
 import argparse
 import copy
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ RATES = (0.1, 0.3, 1.0, 3.0, 10.0)  # multiples of the default
 LENGTHS = (2, 4, 8)  # rounds before a comparison
 _WAYS = ("raw", "averaged", "cooled")
 _WIDTH = 34
+_APART = 0.02  # log loss; pairs that end closer are level
 LATE = 0.2  # of the run, in which the learning rate falls
 
 
@@ -133,8 +135,26 @@ def _spearman(ours: Sequence[float], theirs: Sequence[float]) -> float:
     return float(torch.corrcoef(ranks)[0, 1])
 
 
+def pairs_in_order(rows: Sequence[Row], end: str, apart: float) -> dict[str, float]:
+    """Return which share of pairs of settings each comparison orders as an end does.
+
+    Pairs are of one state; those whose ends differ by less than ``apart``, in log loss, are left out.
+    """
+    right: dict[str, list[bool]] = {name: [] for name in _comparisons(rows)}
+    for a, b in itertools.combinations(rows, 2):
+        is_one_state = all(a[name] == b[name] for name in Case._fields)
+        gap = math.log(_finite(a[end]) / _finite(b[end]))
+        if is_one_state and gap != 0 and abs(gap) >= apart:
+            for name, orders in right.items():
+                orders.append((_finite(a[name]) < _finite(b[name])) == (gap < 0))
+    return {name: sum(orders) / max(len(orders), 1) for name, orders in right.items()}
+
+
 def text(rows: Sequence[Row]) -> str:
-    """Return the mean correlations by problem, end and state: of all settings, and of learning rates."""
+    """Return the mean correlations by problem, end and state, of all settings and of learning rates.
+
+    Below are shares of pairs, over all problems.
+    """
     lines = [f"{'':<{_WIDTH}}" + "".join(f"{name:>14}" for name in _comparisons(rows))]
     for problem, mine in grouped(rows, "problem").items():
         for end in ("constant", "late decay"):
@@ -142,6 +162,14 @@ def text(rows: Sequence[Row]) -> str:
             for share in STATES:
                 here = [row for row in mine if row["share"] == share]
                 lines += _lines(here, end, share, PROBLEMS[problem]().rate_name)
+    for apart, which in ((0.0, "all pairs"), (_APART, f"pairs {_APART:g} apart in log loss")):
+        for end in ("constant", "late decay"):
+            lines.append(f"share of {which} that are ordered as at the end, {end}")
+            for share in STATES:
+                here = [row for row in rows if row["share"] == share]
+                shares = pairs_in_order(here, end, apart).values() if here else []
+                values = "".join(f"{value:>14.2f}" for value in shares)
+                lines.append(f"{f'  from {share:.0%}':<{_WIDTH}}{values}")
     return "\n".join(lines)
 
 

@@ -9,8 +9,9 @@ Short trainings say ``v``, the rate that is best after some rounds,
 
 .. math:: v \mid u \sim N(u, \sigma^2 + m^2),
 
-where ``m`` is how far ``v`` moved while the rounds doubled. The posterior is a mixture again. So a rate
-that is clearly found is taken from any start, and one that is still moving is hardly believed.
+where ``m`` is how far ``v`` moved while the rounds doubled. The posterior is a mixture again. How far the
+best rate moves says nothing about where the user began, so the weights of its parts are those of ``m = 0``.
+So a rate that is clearly found is taken from any start, and one that is still moving is hardly believed.
 """
 
 import math
@@ -36,9 +37,8 @@ def estimated(value: float, movement: float) -> RateEstimate:
         value: Rate that is best after some rounds, ``v``, in decades.
         movement: How far it moved while the rounds doubled, ``m``, in decades.
     """
-    noise = CONSTANTS.rate_noise**2 + movement**2
     parts = [
-        _part(share, spread**2, value, noise)
+        _part(share, spread**2, value, movement)
         for share, spread in ((1 - _FAR_SHARE, CONSTANTS.rate_spread), (_FAR_SHARE, _FAR))
     ]
     total = sum(weight for weight, _, _ in parts)
@@ -47,8 +47,9 @@ def estimated(value: float, movement: float) -> RateEstimate:
     return RateEstimate(mean, math.sqrt(max(square - mean**2, 0.0)))
 
 
-def _part(share: float, prior: float, value: float, noise: float) -> tuple[float, float, float]:
+def _part(share: float, prior: float, value: float, movement: float) -> tuple[float, float, float]:
     """Return weight, mean and variance of a part of the posterior, up to a factor of all weights."""
-    total = prior + noise
+    total = prior + CONSTANTS.rate_noise**2
     weight = share * math.exp(-(value**2) / (2 * total)) / math.sqrt(total)
-    return weight, value * prior / total, prior * noise / total
+    noise = CONSTANTS.rate_noise**2 + movement**2
+    return weight, value * prior / (prior + noise), prior * noise / (prior + noise)
