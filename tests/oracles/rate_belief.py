@@ -8,8 +8,8 @@ import torch
 def posterior(value, movement, *, noise, near, far, share):
     """Return the mean and the standard deviation of the best rate, in decades from the user's.
 
-    The prior is ``(1 - share) N(0, near^2) + share N(0, far^2)``. Which part it is is judged by the
-    likelihood ``N(u, noise^2)`` of ``value``, and the rate within a part by ``N(u, noise^2 + movement^2)``.
+    The prior is ``(1 - share) N(0, near^2) + share N(0, far^2)``. The likelihood of ``value``
+    is ``N(u, noise^2)`` for the choice of a part, and ``N(u, noise^2 + movement^2)`` within it.
     """
     grid = torch.linspace(-15, 15, 300_001, dtype=torch.float64)
 

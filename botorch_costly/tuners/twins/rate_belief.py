@@ -10,8 +10,8 @@ Short trainings say ``v``, the rate that is best after some rounds,
 .. math:: v \mid u \sim N(u, \sigma^2 + m^2),
 
 where ``m`` is how far ``v`` moved while the rounds doubled. The posterior is a mixture again. How far the
-best rate moves says nothing about where the user began, so the weights of its parts are those of ``m = 0``.
-So a rate that is clearly found is taken from any start, and one that is still moving is hardly believed.
+best rate moves says nothing about where the user began, so its parts are weighted as for ``m = 0``. So a
+rate that is clearly found is taken from any start, and one that is still moving is hardly believed.
 """
 
 import math
