@@ -168,8 +168,9 @@ class Limits:
             grows with its square. Rewards with a weight below 1e-8 are dropped in any case.
         rate_factor: Factor by which learning rates, weight decays and one minus momenta
             (``SearchSpace.lasting``) may differ from those of the start before the first success of
-            the trust region; ``math.inf`` for a run without a region, as without a start. One round
-            at a far larger rate may do lasting damage, and this tuner does not go back.
+            the trust region; ``math.inf`` for a run without a region, as without a start or without
+            such parameters. One round at a far larger rate may do lasting damage, and this tuner does
+            not go back.
 
     Raises:
         InvalidArgumentError: If a number is not a valid count.
@@ -267,11 +268,15 @@ class Options:
 
     @property
     def steps(self) -> StepLimits | None:
-        """Steps of the trust region; None for a run without a start, a list, or a factor of ``inf``."""
-        factor = self.limits.rate_factor
-        if self.start is None or factor == math.inf or is_listed(self.space):
+        """Steps of the trust region; None without a start, with a factor of ``inf``, and for a list.
+
+        None, too, for a space without rates, weight decays and momenta: what other numbers do to a
+        network passes, and a run that hardly leaves its home stays at a poor one.
+        """
+        factor, names = self.limits.rate_factor, self.space.lasting
+        if self.start is None or factor == math.inf or is_listed(self.space) or not names:
             return None
-        return StepLimits(self.space, self.space.lasting, factor)
+        return StepLimits(self.space, names, factor)
 
     @property
     def units(self) -> Tensor | None:

@@ -199,6 +199,21 @@ def test_without_a_start_or_limit_there_is_no_region(options):
     assert published.trust_region == {}
 
 
+def test_a_space_without_rates_has_no_region():
+    """What probabilities do to a network passes: a run that hardly left its home stayed at a poor one."""
+    space = bc.SearchSpace({"flip": bc.Real(0, 1), "noise": bc.Real(0, 1)})
+    start, played = {"flip": 0.5, "noise": 0.5}, []
+    for limits in (bc.Limits(), bc.Limits(rate_factor=math.inf)):
+        tuner = bc.OnlineTuner(space, 60, start=start, limits=limits, seed=3)
+        for _ in range(60):
+            decision = tuner.ask()
+            if decision.query:
+                tuner.tell(decision, -decision.config["flip"])
+        assert tuner.trust_region == {}
+        played.append([decision.config for decision in tuner.decisions])
+    assert played[0] == played[1]
+
+
 def test_the_summary_names_the_region_and_its_edge():
     tuner = bc.OnlineTuner(SPACE, 60, start=START)
     assert "trust region, widened by success: lr 0.000667 to 0.0015" in tuner.summary()
