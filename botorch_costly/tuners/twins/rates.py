@@ -58,7 +58,7 @@ class RateSearch:
         self._column, self._tenfold = column, tenfold
         self._allowance, self._lead = allowance, lead
         self._rounds = self._trained = start.rounds  # the first ones, and those of each rate so far
-        self._began = start.began
+        self._began, self._is_late = start.began, start.trained > 0  # late, small rates look better
         self._sides = {0.0: start.incumbent}  # by decades from the present rate
         self.lost, self.is_conclusive = 0, False
         self._bracket = [0.0]  # rates that are kept, in order
@@ -79,9 +79,11 @@ class RateSearch:
 
     @property
     def _change(self) -> float:
-        """Decades by which the rate would change now; 0 if that is slight."""
+        """Decades by which the rate would change now; 0 if that is slight, or late and in doubt."""
         decades = estimated(self._vertex(), self._movement).mean
-        return decades if abs(decades) > _SLIGHT else 0.0
+        lead = self._level(self._best) - self._level(0.0)
+        in_doubt = self._is_late and decades < 0 and lead <= CONSTANTS.level_noise
+        return decades if abs(decades) > _SLIGHT and not in_doubt else 0.0
 
     @property
     def _moves(self) -> bool:

@@ -170,16 +170,21 @@ def test_rates_are_compared_after_equal_rounds(name, start, monkeypatch):
     assert all(len(lengths) == 1 for lengths in judged)
 
 
-def vertex_of(levels):
-    """The maximizer that a search sees in the levels of three rates half a decade apart."""
+def searched(levels, trained=0):
+    """A search that knows the levels of three rates half a decade apart."""
     point = torch.zeros(1).double()
     sides = {
         rate: Side(point, level, None) for rate, level in zip((-0.5, 0, 0.5), levels, strict=True)
     }
-    start = Start(0, sides[0], 3, Slope(0.1, 0.1), 0, 0)
+    start = Start(0, sides[0], 3, Slope(0.1, 0.1), trained, 0)
     search = RateSearch(RunBudget(200, 0.3), start, 0, 0.1, 24, lambda side: None)
     search._sides, search._bracket = sides, list(sides)
-    return search._vertex()
+    search._before = search._vertex()  # it stands still
+    return search
+
+
+def vertex_of(levels):
+    return searched(levels)._vertex()
 
 
 @pytest.mark.parametrize("best", [-0.3, 0.0, 0.12, 0.45])
@@ -194,6 +199,18 @@ def test_the_maximizer_of_a_parabola(best, bend):
 def test_rates_that_are_level_are_best_in_their_middle(levels):
     """Kind: the noise of levels sends the maximizer to an edge, or beyond it."""
     assert abs(vertex_of(levels)) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("levels", "trained", "goes_down"),
+    [
+        ((-0.97, -0.975, -1.3), 0, True),
+        ((-0.97, -0.975, -1.3), 30, False),  # late, small rates look better than they end
+        ((-0.97, -1.1, -1.3), 30, True),
+    ],
+)
+def test_a_late_search_takes_smaller_rates_only_without_a_doubt(levels, trained, goes_down):
+    assert (searched(levels, trained)._change < 0) == goes_down
 
 
 @pytest.mark.parametrize(("levels", "sign"), [((-0.3, -0.2, 0.0), 1), ((0.0, -0.2, -0.3), -1)])
