@@ -26,6 +26,7 @@ STATES = (0.0, 0.1, 0.3, 0.6)  # shares of the run
 RATES = (0.1, 0.3, 1.0, 3.0, 10.0)  # multiples of the default
 LENGTHS = (2, 4, 8)  # rounds before a comparison
 _WAYS = ("raw", "averaged", "cooled")
+_ENDS = ("constant", "late decay")
 _WIDTH = 34
 _APART = 0.02  # log loss; pairs that end closer are level
 LATE = 0.2  # of the run, in which the learning rate falls
@@ -157,20 +158,22 @@ def text(rows: Sequence[Row]) -> str:
     """
     lines = [f"{'':<{_WIDTH}}" + "".join(f"{name:>14}" for name in _comparisons(rows))]
     for problem, mine in grouped(rows, "problem").items():
-        for end in ("constant", "late decay"):
+        for end in _ENDS:
             lines.append(f"{problem}, {end} (seeds: {len(_seeds(mine))})")
             for share in STATES:
                 here = [row for row in mine if row["share"] == share]
                 lines += _lines(here, end, share, PROBLEMS[problem]().rate_name)
     for apart, which in ((0.0, "all pairs"), (_APART, f"pairs {_APART:g} apart in log loss")):
-        for end in ("constant", "late decay"):
+        for end in _ENDS:
             lines.append(f"share of {which} that are ordered as at the end, {end}")
-            for share in STATES:
-                here = [row for row in rows if row["share"] == share]
-                shares = pairs_in_order(here, end, apart).values() if here else []
-                values = "".join(f"{value:>14.2f}" for value in shares)
-                lines.append(f"{f'  from {share:.0%}':<{_WIDTH}}{values}")
+            lines += _pair_lines(rows, end, apart)
     return "\n".join(lines)
+
+
+def _pair_lines(rows: Sequence[Row], end: str, apart: float) -> Iterator[str]:
+    for share, here in grouped(rows, "share").items():
+        shares = pairs_in_order(here, end, apart).values()
+        yield f"{f'  from {share:.0%}':<{_WIDTH}}" + "".join(f"{value:>14.2f}" for value in shares)
 
 
 def _seeds(rows: Sequence[Row]) -> list[int]:

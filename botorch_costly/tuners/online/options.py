@@ -268,13 +268,14 @@ class Options:
 
     @property
     def steps(self) -> StepLimits | None:
-        """Steps of the trust region; None without a start, with a factor of ``inf``, and for a list.
+        """Steps of the trust region; None for a run without one.
 
-        None, too, for a space without rates, weight decays and momenta: what other numbers do to a
-        network passes, and a run that hardly leaves its home stays at a poor one.
+        There is none without a start, with a factor of ``inf``, or without rates, weight decays and
+        momenta: what other numbers do to a network passes, and a run that hardly leaves its home stays
+        at a poor one.
         """
         factor, names = self.limits.rate_factor, self.space.lasting
-        if self.start is None or factor == math.inf or is_listed(self.space) or not names:
+        if self.start is None or factor == math.inf or not names:
             return None
         return StepLimits(self.space, names, factor)
 

@@ -201,7 +201,7 @@ class Plan:
 
         The rate that was given is doubted only where the run gets worse.
         """
-        trained, worsens = self.budget.trained, slope.expected < -_FLAT
+        trained, worsens = self.budget.trained, _worsens(slope)
         wait = (_WORSE_WAIT if worsens else _STALL_WAIT) * self._last_stall
         if not self._rates or trained < max(wait, _EARLY * self.budget.horizon):
             return False
@@ -216,8 +216,8 @@ class Plan:
         """
         budget, challenge = self.budget, Challenge(self.budget, start)
         self._last_stall = budget.trained
-        chosen, worsens = start.incumbent, start.slope.expected < -_FLAT
-        growth = CONSTANTS.lasting_share if worsens else _GROWTH
+        chosen = start.incumbent
+        growth = CONSTANTS.lasting_share if _worsens(start.slope) else _GROWTH
         if budget.affords_trial(3 * start.rounds, 3):
             budget.trials += budget.price(start.slope.upper, start.rounds)
             trial = yield from challenge.play(
@@ -345,3 +345,8 @@ class Plan:
             lower = point[column] - tenfold(self._space, column) / 2
             point[column] = lower.clamp_min(0)
         return point
+
+
+def _worsens(slope: Slope) -> bool:
+    """Return whether a run gets worse, beyond the error of a flat curve."""
+    return slope.expected < -_FLAT

@@ -6,7 +6,6 @@ all of them, or else one by one. Later the next stronger ones are compared again
 worse.
 """
 
-import math
 from collections.abc import Generator
 from typing import Any, NamedTuple
 
@@ -85,13 +84,13 @@ class Strengths:
     def is_better(self, trial: Side, incumbent: Side) -> bool:
         """Return whether the other strengths are better; weaker ones win ties."""
         noise = CONSTANTS.level_noise
-        return _lead(trial, incumbent) > (noise if self.strengthens else -noise)
+        return trial.lead_over(incumbent) > (noise if self.strengthens else -noise)
 
     def decide(self, trial: Side, incumbent: Side, *, is_taken: bool) -> None:
         """Note how a comparison came out, and make the next one due, if any."""
         assert self._comparisons is not None
         try:
-            self._next = self._comparisons.send(_Outcome(_lead(trial, incumbent), is_taken))
+            self._next = self._comparisons.send(_Outcome(trial.lead_over(incumbent), is_taken))
         except StopIteration:
             self._next = None
 
@@ -122,10 +121,3 @@ class Strengths:
         self._lead = outcome.lead
         if outcome.is_taken:
             self._rung, self._lead = rung, 0.0
-
-
-def _lead(trial: Side, incumbent: Side) -> float:
-    """Return by how many levels a trial leads; infinite if one of the two diverged."""
-    if not math.isfinite(incumbent.level):
-        return math.inf if math.isfinite(trial.level) else -math.inf
-    return trial.level - incumbent.level

@@ -26,6 +26,12 @@ class Side(NamedTuple):
     state: int | None  # None if it is not kept
     early: float = math.nan  # level after half of the rounds, of rates
 
+    def lead_over(self, other: "Side") -> float:
+        """Return by how many levels it leads; inf if the other one alone diverged, -inf if it did."""
+        if not math.isfinite(other.level):
+            return math.inf if math.isfinite(self.level) else -math.inf
+        return self.level - other.level
+
 
 class Start(NamedTuple):
     """The state that trials start from, and the present configuration after as many rounds."""
@@ -82,7 +88,7 @@ class Challenge:
             sides.append(Side(side.point, level, budget.mark()))
             budget.drop(side.state)
         budget.give_back(start.rounds, start.slope.upper)
-        first, second = (a.level - b.level for a, b in ((trial, present), sides))
+        first, second = (a.lead_over(b) for a, b in ((trial, present), sides))
         lasts = not math.isfinite(first) or second >= growth * first
         chosen, other = sides if lasts and second > least else reversed(sides)
         if chosen is sides[0]:
@@ -159,9 +165,7 @@ class Trials:
 
     def _observe(self, trial: Side) -> float:
         present = self._start.incumbent
-        advantage = (trial.level - present.level) / unit_of(self._start.slope.upper)
-        if not math.isfinite(advantage):  # one of the two diverged
-            advantage = math.copysign(math.inf, trial.level - present.level)
+        advantage = trial.lead_over(present) / unit_of(self._start.slope.upper)
         self._belief.observe(Row(trial.point, present.point, self._time, advantage))
         return advantage
 

@@ -65,9 +65,7 @@ def test_level_strengths_end_off_and_are_compared_again():
         strengths.renew()
         compared, present = compare(strengths, present, lambda point: float(point[1]))
         seen += compared
-    assert [torch.equal(a, b) for a, b in zip(seen, [WEAK, MODERATE, GIVEN], strict=True)] == [
-        True
-    ] * 3
+    assert all(torch.equal(a, b) for a, b in zip(seen, [WEAK, MODERATE, GIVEN], strict=True))
     assert torch.equal(present, GIVEN)
 
 
