@@ -20,6 +20,7 @@ SPACE = bc.SearchSpace(
 )
 START = {"lr": 1e-3, "momentum": 0.9, "wd": 0.0, "dropout": 0.1}
 LASTING = ("lr", "momentum", "wd")
+KINDS = (("lr",), ("momentum", "wd"))  # learning rates, and what shows late
 
 
 def play(tuner, rounds, reward):
@@ -46,21 +47,28 @@ class Naive:
     """The rule in plain words, from the list of all that happened."""
 
     def __init__(self):
-        self.lr, self.told, self.widened, self.failures, self.waits = 1e-3, [], 0, 0, 0
+        self.home, self.told, self.widened, self.failures, self.waits = START, [], 0, 0, 0
+        self.calmed = False
 
-    def tell(self, is_away, reward, lr):
+    def tell(self, is_away, reward, config):
+        calmed, self.calmed = self.calmed, False
         at_home = [r for kind, r in self.told if kind == "home"][-RECENT:]
         debt = self.told[-1][1] if self.told and self.told[-1][0] == "debt" else 0.0
         if not is_away:
             self.waits = max(self.waits - 1, 0)
-            self.told.append(("home", reward - debt) if reward is not None else ("nothing", 0.0))
+            counts = reward is not None and not calmed
+            self.told.append(("home", reward - debt) if counts else ("nothing", 0.0))
         elif reward is not None and at_home and all(reward - debt > r for r in at_home):
-            falls = lr < self.lr and statistics.median(at_home) > 0
-            self.lr = self.lr if falls else lr
+            falls = config["lr"] < self.home["lr"] and statistics.median(at_home) > 0
+            lr = self.home["lr"] if falls else config["lr"]
+            self.home = {**self.home, "dropout": config["dropout"], "lr": lr}
+            self.calmed = True
             self.widened, self.failures, self.waits = min(self.widened + 1, 9), 0, 0
             self.told.append(("success", reward))
         else:
             short = statistics.median(at_home) - reward if reward is not None and at_home else 0.0
+            usual = statistics.median(at_home) if at_home else math.inf
+            self.calmed = reward is not None and reward - debt > usual
             self.told.append(("debt", max(short, 0.0)))
             self.failures = min(self.failures + 1, 5)
             self.widened, self.waits = self.widened // 2, 2**self.failures - 1
@@ -69,15 +77,20 @@ class Naive:
 @pytest.mark.parametrize("seed", range(20))
 def test_the_rule_is_that_of_the_list(seed):
     generator = torch.Generator().manual_seed(seed)
-    region, naive = TrustRegion(START, ("lr",)), Naive()
+    region, naive = TrustRegion(START, *KINDS), Naive()
     for interval in range(60):
         away, fails, draw, rate = torch.rand(4, generator=generator, dtype=torch.float64).tolist()
-        lr = 10 ** (-4 + 2 * rate)
+        config = {
+            "lr": 10 ** (-4 + 2 * rate),
+            "momentum": rate,
+            "wd": rate / 10,
+            "dropout": draw / 2,
+        }
         reward = None if fails < 0.1 else draw - (0.2 if seed % 2 else 0.8)
         region = region.chosen(interval, is_away=away < 0.4, in_design=False)
-        region = region.learned(interval, reward, {**START, "lr": lr})
-        naive.tell(away < 0.4, reward, lr)
-        assert region.center["lr"] == naive.lr
+        region = region.learned(interval, reward, config)
+        naive.tell(away < 0.4, reward, config)
+        assert region.home == naive.home
         assert (region.widened, region.failures, region.waits) == (
             naive.widened,
             naive.failures,
@@ -87,7 +100,7 @@ def test_the_rule_is_that_of_the_list(seed):
 
 def after(*events, region=None):
     """Return the region after events: ``("home" or "away", reward)``; the rate away is twice as high."""
-    region = TrustRegion(START, ("lr",)) if region is None else region
+    region = TrustRegion(START, *KINDS) if region is None else region
     for interval, (where, reward) in enumerate(events):
         region = region.chosen(interval, is_away=where == "away", in_design=False)
         region = region.learned(interval, reward, {**START, "lr": 2e-3})
@@ -99,9 +112,9 @@ HOME = [("home", 0.1), ("home", 0.3), ("home", 0.2)]
 
 def test_a_success_moves_and_widens_and_a_failure_narrows():
     won = after(*HOME, ("away", 0.31))
-    assert (won.center["lr"], won.widened, won.waits) == (2e-3, 1, 0)
+    assert (won.home["lr"], won.widened, won.waits) == (2e-3, 1, 0)
     lost = after(*HOME, ("away", 0.3))
-    assert (lost.center["lr"], lost.widened, lost.waits) == (1e-3, 0, 1)
+    assert (lost.home["lr"], lost.widened, lost.waits) == (1e-3, 0, 1)
     assert after(*HOME, ("away", 0.0), ("home", 0.2), ("away", 0.0)).waits == 3
     assert after(("away", 9.0)).widened == 0  # nothing to compare with
 
@@ -109,7 +122,7 @@ def test_a_success_moves_and_widens_and_a_failure_narrows():
 @pytest.mark.parametrize("reward", [None, -1e300, -1.0])
 def test_a_failed_query_or_a_huge_loss_never_widens(reward):
     region = after(*HOME, *[("away", reward)] * 5)
-    assert (region.widened, region.center["lr"]) == (0, 1e-3)
+    assert (region.widened, region.home["lr"]) == (0, 1e-3)
 
 
 def test_a_recovery_is_no_success():
@@ -122,7 +135,27 @@ def test_a_recovery_is_no_success():
 def test_a_lower_rate_counts_only_where_home_gains_nothing():
     for rewards, moved in ((0.1, 1e-3), (-0.1, 1e-4)):
         region = after(*[("home", rewards)] * 3).chosen(9, is_away=True, in_design=False)
-        assert region.learned(9, 1.0, {**START, "lr": 1e-4}).center["lr"] == moved
+        assert region.learned(9, 1.0, {**START, "lr": 1e-4}).home["lr"] == moved
+
+
+def test_a_success_moves_all_but_weight_decays_and_momenta():
+    region = after(*HOME).chosen(9, is_away=True, in_design=False)
+    away = {"lr": 2e-3, "momentum": 0.8, "wd": 0.05, "dropout": 0.3}
+    assert region.learned(9, 1.0, away).home == {**START, "lr": 2e-3, "dropout": 0.3}
+
+
+def test_what_home_loses_after_a_calm_is_no_sign_that_it_gains_nothing():
+    """The kind: a smaller rate gains at once, and the larger one at home takes that back."""
+    for events in ([("away", 0.29)], [("away", 0.31)]):
+        region = after(*HOME, *events, ("home", -9.0))
+        assert region.rewards == (0.1, 0.3, 0.2)
+
+
+def test_home_is_the_start_until_an_excursion_succeeds():
+    """The kind: while a network learns, each configuration gains, and an early round gains most."""
+    tuner = bc.OnlineTuner(SPACE, 120, start=START)
+    play(tuner, 120, lambda round, config: 1 / (1 + round) - (config["dropout"] - 0.1) ** 2)
+    assert sum(d.config == START for d in tuner.decisions) > 80
 
 
 def test_an_interval_of_the_users_counts_for_nothing():
