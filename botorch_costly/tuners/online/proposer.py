@@ -85,7 +85,7 @@ class Proposer:
         self._num_told: int | None = None  # number of rewards before the last decision
         self.region: TrustRegion | None = None
         if run.steps is not None:
-            self.region = TrustRegion(opening.start or {}, run.steps.rates, run.steps.slow)
+            self.region = TrustRegion(opening.start or {}, run.steps.rates)
         self._box: Tensor | None = None  # that the decider is confined to
 
     def holds(self, now: int) -> bool:
@@ -189,12 +189,12 @@ class Proposer:
     def _choose(self, interval: Interval, learner: Learner, account: Account) -> Decision:
         """Choose the configuration of an interval, and whether its end is queried."""
         affordable, number = account.affords(interval.length), self._opens(interval, account)
-        self._confine_to_region()
+        home = self._home(interval, learner, opens=number is not None)
         if number is not None:
             if not affordable:
                 return self._waiting()
             opened = self._opening.decide(number, self._generator, self._box)
-            self._note(interval, opened.config, in_design=True)
+            self._note(interval, opened.config, home, in_design=True)
             return opened
         if self.region is not None and not self.region.is_past_design:
             has_design = self._opening.rounds > self._opening.start_rounds
@@ -215,8 +215,8 @@ class Proposer:
             # A rule that weighs the value of a query against its price has weighed this one.
             stays = self.region.waits > 0 or not (query and may_query)
             if stays and self._query.outlook(progress) is None:
-                config = dict(self.region.home)
-            self._note(interval, config)
+                config = home
+            self._note(interval, config, home)
         return Decision(
             round=interval.first,
             config=config,
@@ -228,31 +228,44 @@ class Proposer:
     def limits(self) -> dict[str, tuple[float, float]]:
         """Return the least and the largest value of each column of the trust region."""
         steps, region = self._run.steps, self.region
-        return {} if steps is None or region is None else steps.limits(region.home, region.widened)
+        return (
+            {} if steps is None or region is None else steps.limits(region.center, region.widened)
+        )
 
     def _confine_to(self, box: Tensor | None) -> None:
         if box is not None and (self._box is None or not torch.equal(box, self._box)):
             self._decider.confine(box)
         self._box = box
 
-    def _confine_to_region(self) -> None:
-        """Confine decisions to the trust region around home, if there is one."""
+    def _home(self, interval: Interval, learner: Learner, *, opens: bool) -> dict[str, Plain]:
+        """Return home, and confine decisions to the trust region around it; empty without a region.
+
+        Home is the incumbent with the learning rates and the like of the region's center. While the run
+        opens, and until an excursion succeeds, it is the start.
+        """
         region, steps = self.region, self._run.steps
-        if region is not None and steps is not None:
-            self._confine_to(steps.box(region.home, region.widened))
+        if region is None or steps is None:
+            return {}
+        row = None if opens or not region.has_moved else learner.incumbent(interval.number)
+        home = dict(region.center)
+        if row is not None:
+            home = self._run.space.decode(row[:-1].double().cpu())
+        home |= {name: region.center[name] for name in steps.names}
+        self._confine_to(steps.box(home, region.widened))
+        return home
 
     def _note(
         self,
         interval: Interval,
         config: Mapping[str, Plain],
+        home: Mapping[str, Plain],
         *,
         in_design: bool = False,
     ) -> None:
         """Note for the trust region whether the choice of an interval is away from home."""
         if self.region is not None:
-            encode = self._run.space.encode
-            distance = (encode(config) - encode(self.region.home)).abs().max()
-            is_away = bool(distance > CLOSE)
+            space = self._run.space
+            is_away = bool((space.encode(config) - space.encode(home)).abs().max() > CLOSE)
             self.region = self.region.chosen(interval.number, is_away=is_away, in_design=in_design)
 
     def _opens(self, interval: Interval, account: Account) -> int | None:

@@ -1,12 +1,15 @@
 """The trust region of a run that cannot go back: small steps around the start, widened by success.
 
-A run plays its *home*, first the start. An interval of another configuration is an *excursion*. It
-succeeds if its reward exceeds all recent rewards at home: if nothing is better than home, one in five
-does by chance. A success moves home to the excursion, except for weight decays and momenta, and widens
-the region by its first factor; a failure halves the number of such steps. After the design each failure
-also doubles the number of intervals at home before the next excursion, so a run on which nothing is
-better makes few excursions, and one on which something is makes them at once. What a belief finds best
-is no home unless it has succeeded: early in a run all configurations gain, and luck decides.
+A run plays a *home*: the start, until an excursion has succeeded, and then the best known configuration,
+with the learning rates, weight decays and momenta of a *center*, first the start. While a network learns,
+all configurations gain, so what looks best after a few of them is so by luck.
+
+An interval of another configuration is an *excursion*. It succeeds if its reward exceeds all recent
+rewards at home: if nothing is better than home, one in five does by chance. A success moves the center to
+the learning rates of the excursion and widens the region by its first factor; a failure halves the number
+of such steps. After the design each failure also doubles the number of intervals at home before the next
+excursion, so a run on which nothing is better makes few excursions, and one on which something is makes
+them at once.
 """
 
 from collections.abc import Mapping
@@ -31,7 +34,7 @@ class StepLimits:
     """The columns of a trust region, and how far it reaches around home.
 
     A learning rate or weight decay is multiplied or divided by at most a factor, as is one minus a
-    momentum. A parameter that is 0 at home stays 0. Other reals differ from home by at most half of
+    momentum. A parameter that is 0 at the center stays 0. Other reals differ from home by at most half of
     their range: a design that reaches the far end of a range from a start at the other one costs most.
 
     Args:
@@ -44,20 +47,19 @@ class StepLimits:
         self.space, self.names, self.factor = space, names, factor
         self._momenta = set(space.with_role("momentum"))
         slow = {*space.with_role("weight_decay"), *self._momenta}
-        self.slow = tuple(name for name in names if name in slow)
         self.rates = tuple(name for name in names if name not in slow)
         self._reals = {n: p for n, p in space.parameters if n in names and isinstance(p, Real)}
 
-    def limits(self, home: Mapping[str, Plain], successes: int) -> dict[str, tuple[float, float]]:
+    def limits(self, center: Mapping[str, Plain], successes: int) -> dict[str, tuple[float, float]]:
         """Return the least and the largest value of each column, within the space.
 
         Args:
-            home: Configuration of the space.
+            center: Configuration of the space.
             successes: Number of successes in a row that count.
         """
         factor, found = self.factor ** (1 + successes), {}
         for name, real in self._reals.items():
-            value = as_number(name, home[name])
+            value = as_number(name, center[name])
             if name in self._momenta:
                 low, high = 1 - (1 - value) * factor, 1 - (1 - value) / factor
             else:
@@ -85,32 +87,32 @@ class TrustRegion:
     """Where a run is, and what its excursions have brought; each event returns a new one.
 
     Args:
-        home: Best known configuration.
+        center: Configuration whose learning rates, weight decays and momenta are those of home.
         rates: Names of the learning rates.
-        slow: Names of the weight decays and momenta.
         widened: Number of successes, less failures, that widen the region.
         failures: Failures in a row since the design.
         waits: Intervals at home before the next excursion.
         rewards: Latest rewards at home, at most ``RECENT``; larger is better.
         debt: Shortfall of the excursion before, which the next reward makes up for first: a network
             that recovers from one configuration owes nothing to the next.
-        is_calmed: Whether the latest excursion gained more than home does; the next reward at home is
-            no sign of what home gains.
+        is_calmed: Whether the latest excursion gained more than home does; home may lose that again, so
+            its next reward is no sign of what it gains.
+        has_moved: Whether an excursion has succeeded.
         interval: Interval that was chosen last; None if its configuration is the user's.
         is_away: Whether it is an excursion.
         in_design: Whether it belongs to the design, whose failures do not count.
         is_past_design: Whether the design is over.
     """
 
-    home: Mapping[str, Plain]
+    center: Mapping[str, Plain]
     rates: tuple[str, ...]
-    slow: tuple[str, ...]
     widened: int = 0
     failures: int = 0
     waits: int = 0
     rewards: tuple[float, ...] = ()
     debt: float = 0.0
     is_calmed: bool = False
+    has_moved: bool = False
     interval: int | None = None
     is_away: bool = False
     in_design: bool = False
@@ -147,24 +149,15 @@ class TrustRegion:
         if not self.rewards:
             return known._failed()
         if counted > max(self.rewards):
-            return replace(known, is_calmed=True, waits=0)._succeeded(config)
+            return replace(known, is_calmed=True)._succeeded(config)
         usual = median(self.rewards)
         known = replace(known, debt=max(usual - reward, 0.0), is_calmed=counted > usual)
         return known._failed()
 
     def _succeeded(self, config: Mapping[str, Plain]) -> "TrustRegion":
-        """Return the region around the configuration of an excursion.
-
-        A learning rate falls only where home gains nothing: small rates look better at first, because the
-        noise of training settles, even where a larger one ends better. What a weight decay or momentum
-        does shows late, so none is moved.
-        """
-        gains = median(self.rewards) > 0
-        home = {**config, **{name: self.home[name] for name in self.slow}}
-        for name in self.rates if gains else ():
-            home[name] = max(as_number(name, self.home[name]), as_number(name, config[name]))
         widened = min(self.widened + 1, _MOST_SUCCESSES)
-        return replace(self, home=home, widened=widened, failures=0)
+        center = self._moved(config)
+        return replace(self, center=center, has_moved=True, widened=widened, failures=0, waits=0)
 
     def _failed(self) -> "TrustRegion":
         known = replace(self, widened=self.widened // 2)
@@ -173,6 +166,19 @@ class TrustRegion:
         failures = min(self.failures + 1, _MOST_FAILURES)
         return replace(known, failures=failures, waits=2**failures - 1)
 
+    def _moved(self, config: Mapping[str, Plain]) -> dict[str, Plain]:
+        """Return the center after a success: a rate falls only where home gains nothing.
+
+        Small rates look better at first, because the noise of training settles, even where a larger
+        one ends better. What a weight decay or momentum does shows late, so none is moved.
+        """
+        gains = median(self.rewards) > 0
+        center = dict(self.center)
+        for name in self.rates:
+            before, after = as_number(name, center[name]), as_number(name, config[name])
+            center[name] = max(before, after) if gains else after
+        return center
+
     def _with(self, reward: float) -> tuple[float, ...]:
         return (*self.rewards, reward)[-RECENT:]
 
@@ -180,15 +186,12 @@ class TrustRegion:
         """Return plain values."""
         return {
             **vars(self),
-            "home": dict(self.home),
+            "center": dict(self.center),
             "rates": list(self.rates),
-            "slow": list(self.slow),
             "rewards": list(self.rewards),
         }
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> "TrustRegion":
         """Rebuild a region from ``state_dict``."""
-        return cls(
-            **{**state, **{name: tuple(state[name]) for name in ("rates", "slow", "rewards")}}
-        )
+        return cls(**{**state, "rates": tuple(state["rates"]), "rewards": tuple(state["rewards"])})
