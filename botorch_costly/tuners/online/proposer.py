@@ -241,7 +241,7 @@ class Proposer:
         """Return home, and confine decisions to the trust region around it; empty without a region.
 
         Home is the incumbent with the learning rates and the like of the region's center. While the run
-        opens, and until an excursion succeeds, it is the start.
+        opens, and until an excursion succeeds, it is the center, of which all else is the start's.
         """
         region, steps = self.region, self._run.steps
         if region is None or steps is None:

@@ -64,10 +64,10 @@ class Naive:
             self.widened, self.failures, self.waits = min(self.widened + 1, 9), 0, 0
             self.told.append(("success", reward))
         else:
-            short = statistics.median(at_home) - reward if reward is not None and at_home else 0.0
-            usual = statistics.median(at_home) if at_home else math.inf
-            self.calmed = reward is not None and reward - debt > usual
-            self.told.append(("debt", max(short, 0.0)))
+            counts = reward is not None and bool(at_home)
+            usual = statistics.median(at_home) if counts else 0.0
+            self.calmed = counts and reward - debt > usual
+            self.told.append(("debt", max(usual - reward, 0.0) if counts else 0.0))
             self.failures = min(self.failures + 1, 5)
             self.widened, self.waits = self.widened // 2, 2**self.failures - 1
 
