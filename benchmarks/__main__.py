@@ -43,6 +43,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "curves.live.benchmark:network",
         "regret against cost, of a convolutional network",
     ),
+    "boil-decay": (
+        "curves.live.benchmark:decayed",
+        "regret against cost, where the rate falls to 0 and epochs are chosen",
+    ),
     "boil-picture": ("curves.picture", "regrets, learnt weights and one decision, drawn"),
     "prob-min": ("subsets.accuracy", "which of several Gaussian values is the smallest"),
     "svm-grid": ("subsets.svm_grid", "a grid of support vector machines by six fractions of MNIST"),

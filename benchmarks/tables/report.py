@@ -103,6 +103,10 @@ REPORTS: dict[str, Page] = {
     "boil-cnn-curves": Page(
         "Recorded trainings of a convolutional network", "curves.live.benchmark:curves_text"
     ),
+    "boil-decay": Page("Policies on trainings whose rate falls to 0", "curves.tabular"),
+    "boil-decay-curves": Page(
+        "Recorded trainings whose rate falls to 0", "curves.live.benchmark:curves_text"
+    ),
     "prob-min": Page("Which value is the smallest, beside millions of draws", "subsets.accuracy"),
     "svm-grid": Page("Support vector machines on parts of MNIST", "subsets.svm_grid"),
     "fabolas": Page(

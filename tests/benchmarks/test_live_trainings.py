@@ -10,6 +10,7 @@ import torch
 from benchmarks.curves.live import benchmark
 from benchmarks.curves.live.benchmark import PROGRAMS, MissingPoolError, PoolTask, record, recorded
 from benchmarks.curves.live.cartpole import CartPole, Memory, double_values
+from benchmarks.curves.live.decayed import Decayed, _teacher
 from benchmarks.curves.live.pendulum import returns
 from benchmarks.curves.live.pictures import _network
 from benchmarks.curves.live.program import Length, advance
@@ -127,6 +128,46 @@ def test_any_filter_and_any_pooling_make_a_network(size: int, pool_size: int) ->
     assert network(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
     padded = network[:2](torch.zeros(1, 3, 32, 32))
     assert padded.shape[-2:] == (32, 32)  # any filter leaves the side as it is
+
+
+DECAYED = {
+    "epochs": 8,
+    "warm_up": 0.25,
+    "lr": 0.05,
+    "friction": 0.5,
+    "weight_decay": 1e-5,
+    "batch_size": 100,
+    "dropout": 0.0,
+}
+
+
+def test_the_rate_rises_in_a_line_and_falls_to_zero_as_a_cosine() -> None:
+    training = Decayed(_teacher, DECAYED, 0)
+    shares = []
+    for training._step in range(80):  # 10 batches in each of 8 epochs
+        shares.append(training._share())
+    assert shares[:20] == pytest.approx([(step + 1) / 21 for step in range(20)])
+    falling = [(1 + math.cos(math.pi * step / 60)) / 2 for step in range(60)]
+    assert shares[20:] == pytest.approx(falling)
+
+
+def test_a_decayed_training_learns_repeats_itself_and_says_that_it_diverged() -> None:
+    program = PROGRAMS["decayed regression"]
+    curve = advance(program.begin(DECAYED, 0), 8).curve
+    assert curve[-1] > curve[0] + 0.2
+    assert advance(program.begin(DECAYED, 0), 8).curve == curve
+    assert advance(program.begin(DECAYED, 1), 8).curve != curve
+    assert advance(program.begin({**DECAYED, "lr": 3.0, "friction": 0.01}, 0), 8).broken
+
+
+def test_a_whole_training_is_as_long_as_its_hyperparameter_says(tmp_path) -> None:
+    rows = [record(PoolTask("decayed regression", number)) for number in range(4)]
+    epochs = [row["config"]["epochs"] for row in rows]
+    assert [row["iterations"] for row in rows] == epochs
+    assert len(set(epochs)) > 1
+    write_results("some-curves", rows, [0], directory=tmp_path)
+    problem = recorded("decayed regression", "some-curves", tmp_path)
+    assert problem.lengths.tolist() == epochs
 
 
 def test_what_is_recorded_is_what_was_trained(tmp_path, monkeypatch) -> None:

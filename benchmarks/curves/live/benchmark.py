@@ -1,6 +1,7 @@
-"""Regret against what was paid, on trainings of our own: ``python -m benchmarks boil-rl``, ``boil-cnn``.
+"""Regret against what was paid, on trainings of our own.
 
-Trainings of random configurations are recorded once, so that policies can be played on many seeds.
+``python -m benchmarks boil-rl``, ``boil-cnn`` or ``boil-decay``: trainings of random configurations are
+recorded once, so that policies can be played on many seeds.
 """
 
 import argparse
@@ -13,6 +14,7 @@ from typing import NamedTuple
 import torch
 
 from benchmarks.curves.live.cartpole import CARTPOLE, PUBLISHED_CARTPOLE
+from benchmarks.curves.live.decayed import DIGITS, NETWORK, TEACHER
 from benchmarks.curves.live.pendulum import PENDULUM, PUBLISHED_PENDULUM
 from benchmarks.curves.live.pictures import PICTURES, PUBLISHED_PICTURES
 from benchmarks.curves.live.program import Program, advance
@@ -27,6 +29,9 @@ PROGRAMS: dict[str, Program] = {
     "cartpole": CARTPOLE,
     "pendulum": PENDULUM,
     "pictures": PICTURES,
+    "decayed digits": DIGITS,
+    "decayed pictures": NETWORK,
+    "decayed regression": TEACHER,
     "cartpole, published": PUBLISHED_CARTPOLE,
     "pendulum, published": PUBLISHED_PENDULUM,
     "pictures, published": PUBLISHED_PICTURES,
@@ -51,11 +56,12 @@ def record(task: PoolTask) -> Row:
     program = PROGRAMS[task.program]
     draws = torch.Generator().manual_seed(task.number)
     config = program.space.decode(program.space.sample(1, draws)[0])
-    shown = advance(program.begin(config, task.number), *program.length)
+    iterations = program.length.of(config)
+    shown = advance(program.begin(config, task.number), iterations, program.length.rounds)
     return {
         **task._asdict(),
         "config": config,
-        "iterations": program.length.iterations,
+        "iterations": iterations,
         "curve": [round(reward, 4) for reward in shown.curve],
         "seconds": [round(seconds, 4) for seconds in shown.seconds],
     }
@@ -70,14 +76,14 @@ def recorded(name: str, benchmark: str, directory: Path) -> CurveProblem:
     rows = [row for row in rows_of(benchmark, directory) if row["program"] == name]
     if not rows:
         raise MissingPoolError("program", f"one recorded in {benchmark}", name)
-    space, longest = PROGRAMS[name].space, rows[0]["iterations"]
+    space, lengths = PROGRAMS[name].space, [row["iterations"] for row in rows]
     inputs = torch.stack([space.encode(row["config"]) for row in rows])
-    rewards, elapsed = torch.full((2, len(rows), longest), torch.nan, dtype=torch.float64)
+    rewards, elapsed = torch.full((2, len(rows), max(lengths)), torch.nan, dtype=torch.float64)
     for number, row in enumerate(rows):
         known = len(row["curve"])
         rewards[number, :known] = torch.tensor(row["curve"], dtype=torch.float64)
         elapsed[number, :known] = torch.tensor(row["seconds"], dtype=torch.float64).cumsum(0)
-    return CurveProblem(inputs, rewards, elapsed, [longest] * len(rows), startup=_STARTUP)
+    return CurveProblem(inputs, rewards, elapsed, lengths, startup=_STARTUP)
 
 
 def run(name: str, programs: Sequence[str], arguments: list[str]) -> None:
@@ -107,6 +113,11 @@ def reinforcement(arguments: list[str]) -> None:
 def network(arguments: list[str]) -> None:
     """Play on trainings of a convolutional network on CIFAR-10."""
     run("boil-cnn", ["pictures"], arguments)
+
+
+def decayed(arguments: list[str]) -> None:
+    """Play on trainings whose rate falls to 0 at the end, and whose number of epochs is chosen, too."""
+    run("boil-decay", ["decayed digits", "decayed regression", "decayed pictures"], arguments)
 
 
 def curves_text(rows: Sequence[Row]) -> str:

@@ -16,6 +16,7 @@ from benchmarks.suite.networks import initialized
 from botorch_costly import SearchSpace
 from botorch_costly.errors import CostlyError
 from botorch_costly.parameters import Plain
+from botorch_costly.plain import as_number
 
 
 class Training(Protocol):
@@ -28,8 +29,14 @@ class Training(Protocol):
 class Length(NamedTuple):
     """How long a whole training is."""
 
-    iterations: int
+    iterations: int | str  # a number, or the hyperparameter that holds it
     rounds: int = 1  # of the training in an iteration, such as episodes
+
+    def of(self, config: Mapping[str, Plain]) -> int:
+        """Return the iterations of a whole training of a configuration."""
+        if isinstance(self.iterations, int):
+            return self.iterations
+        return int(as_number(self.iterations, config[self.iterations]))
 
 
 class Program(NamedTuple):
