@@ -98,8 +98,8 @@ def one_thread(rows: int = 0) -> Iterator[None]:
     """Run a block with one thread of torch, and restore the setting, also after an error.
 
     The setting is lowered for the calling thread alone. PyTorch gives a new thread the number that was
-    set last in the process, so a training that starts meanwhile would have one thread, too. A helper
-    thread therefore sets the former number again, and ends.
+    set last in the process. A helper thread sets the former number again, so that a training that
+    starts meanwhile keeps all of its threads.
 
     Args:
         rows: Number of rows of the largest matrix; ``LARGE`` or more leave the setting as it is.

@@ -17,7 +17,7 @@ from benchmarks.curves.live.program import Length, Program
 from benchmarks.suite.data import Part, cifar10, digits
 from benchmarks.suite.networks import picture_network, set_dropout, table_network
 from botorch_costly import Integer, Real, SearchSpace
-from botorch_costly.parameters import Plain
+from botorch_costly.parameters import BASES, Plain
 from botorch_costly.plain import as_number
 
 _PARAMETERS: dict[str, Real | Integer] = {
@@ -84,8 +84,7 @@ class Decayed:
         """Return the rate of this step as a share of its peak: a line up, then half a cosine down."""
         if self._step < self._rise:
             return (self._step + 1) / (self._rise + 1)
-        gone = (self._step - self._rise) / (self._steps - self._rise)
-        return (1 + math.cos(math.pi * gone)) / 2
+        return BASES["cosine"]((self._step - self._rise) / (self._steps - self._rise))
 
     @torch.inference_mode()
     def _reward(self) -> float:

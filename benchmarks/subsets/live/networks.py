@@ -5,7 +5,6 @@ to 0 by a cosine, and a residual network of 20 layers, trained with momentum, wh
 multiplied by the factor after a half and three quarters of the epochs.
 """
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
@@ -20,6 +19,7 @@ from benchmarks.harness.clock import accelerator, synchronize
 from benchmarks.subsets.live.program import Config, Outcome, Program
 from benchmarks.suite.data import POOL, Part, cifar10, whole_cifar10
 from botorch_costly import Integer, Real, SearchSpace
+from botorch_costly.parameters import BASES
 from botorch_costly.plain import as_number
 
 _CNN_PARAMETERS: dict[str, Real | Integer] = {
@@ -210,7 +210,7 @@ def _momentum(value: Mapping[str, float], parameters: list[nn.Parameter]) -> Opt
 
 
 def _cosine(value: Mapping[str, float], share: float) -> float:
-    return 0.5 * (1 + math.cos(math.pi * share))
+    return BASES["cosine"](share)
 
 
 def _drops(value: Mapping[str, float], share: float) -> float:

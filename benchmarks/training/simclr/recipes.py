@@ -9,6 +9,7 @@ from benchmarks.training.picture_run import PictureRecipe
 from benchmarks.training.simclr.networks import ENCODERS
 from benchmarks.training.simclr.readout import READOUTS
 from botorch_costly.errors import check, check_count, check_positive
+from botorch_costly.parameters import BASES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,8 +49,7 @@ class Recipe(PictureRecipe):
         peak, rising = self.learning_rate * self.batch / 256, self.warm_up * total
         if step < rising:
             return peak * (step + 1) / math.ceil(rising)
-        share = (step - rising) / (total - rising)
-        return peak * (1 + math.cos(math.pi * share)) / 2
+        return peak * BASES["cosine"]((step - rising) / (total - rising))
 
 
 # 4,000 pictures of 16 x 16, 3,000 for validation and 3,000 for the test: the first 10,000 of CIFAR-10.

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.validation.live.programs import Program
+from botorch_costly.parameters import BASES
 
 
 class Run:
@@ -56,9 +57,8 @@ class Run:
         rows = self._next_rows()
         self._seen.update(rows.numpy().tobytes())
         if self.program.decays:
-            share = self._step / self.steps
-            rate = self.program.rate * 0.5 * (1 + math.cos(math.pi * share))
-            self._optimizer.param_groups[0]["lr"] = rate
+            share = BASES["cosine"](self._step / self.steps)
+            self._optimizer.param_groups[0]["lr"] = self.program.rate * share
         self._optimizer.zero_grad()
         outputs = self._network(self._train.inputs[rows])
         loss = self.program.losses(outputs, self._train.targets[rows]).mean()
