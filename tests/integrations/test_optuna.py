@@ -188,13 +188,14 @@ def test_two_that_ask_at_once_do_not_begin_alike(kind, before, monkeypatch, tmp_
     monkeypatch.setattr(Outcomes, "_seconds", lambda self, trial: 1.0)
     storage, (made, objective) = optuna.storages.InMemoryStorage(), program.KINDS[kind]
     objective = partial(objective, tmp_path) if kind == "resumed" else objective
-    studies = [
-        optuna.create_study(
-            study_name="shared", storage=storage, sampler=made(), load_if_exists=True
-        )
+    sampler = made()
+    optuna.create_study(study_name="shared", storage=storage, sampler=sampler).optimize(
+        objective, n_trials=before
+    )
+    studies = [  # two workers that would decide alike
+        optuna.load_study(study_name="shared", storage=storage, sampler=copy.deepcopy(sampler))
         for _ in range(2)
     ]
-    studies[0].optimize(objective, n_trials=before)
     first, second = (study.ask() for study in studies)
     plain, claims = trials._claim, []
 

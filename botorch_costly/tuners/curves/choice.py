@@ -14,8 +14,11 @@ from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.numerics.robust import rewards_at
 from botorch_costly.optim import maximize
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.curves.ends import EndBelief, EndOutlook
+from botorch_costly.tuners.curves.ends import Belief, Outlook
+from botorch_costly.tuners.curves.growth import GrowthBelief
 from botorch_costly.tuners.curves.lengths import Ladder
+from botorch_costly.tuners.curves.ranks import RankBelief
+from botorch_costly.tuners.curves.shares import Shares
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
 _FIRST = 3  # random configurations without divergence before the model decides ...
@@ -34,7 +37,7 @@ class Choice(NamedTuple):
     share: float | None = None  # share of the whole training to stop at; None for the next rung
 
 
-class Outlook(Protocol):
+class Promises(Protocol):
     """Acquisition function of new configurations."""
 
     def promise(self, X: Tensor) -> Tensor:
@@ -51,7 +54,7 @@ class Chooser(Protocol):
         """Return means and standard deviations of final rewards, each ``(n,)``; None without a model."""
 
     def early_signal(self, share: float) -> float | None:
-        """Return the correlation of ranks after a share of a training with the final ranks."""
+        """Return the correlation of rewards after a share of a training with the final rewards."""
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values."""
@@ -100,7 +103,7 @@ class NewPoints:
     def _drawn(self, points: Tensor) -> Tensor:
         return points.to(self.empty)
 
-    def best(self, outlook: Outlook, trainings: Trainings) -> Tensor | None:
+    def best(self, outlook: Promises, trainings: Trainings) -> Tensor | None:
         """Return the most promising new configuration, shape ``(d,)``; None if all have been trained."""
         points, distance = self._listed, SAME
         if points is None:
@@ -129,6 +132,9 @@ class NewPoints:
 class EndChooser:
     """Chooses by the expected improvement at the end of a training, per unit of remaining cost.
 
+    Two beliefs take turns, by how well each foretold what came (``curves.shares``): that of ranks and
+    that of values. Both see all trainings, whichever belief began them.
+
     Args:
         new: Configurations that have not been trained.
         ladder: Iterations whose rewards enter the model.
@@ -140,7 +146,13 @@ class EndChooser:
         self, new: NewPoints, ladder: Ladder, generator: torch.Generator, *, resumes: bool
     ) -> None:
         self._new, self._generator = new, generator
-        self._belief, self._resumes = EndBelief(new.empty, ladder), resumes
+        self._ladder, self._resumes = ladder, resumes
+        self._ranks, self._growth = RankBelief(new.empty, ladder), GrowthBelief(new.empty, ladder)
+        self._shares = Shares(len(self._beliefs))
+
+    @property
+    def _beliefs(self) -> dict[str, Belief]:
+        return {"belief": self._ranks, "growth": self._growth}
 
     def choose(self, trainings: Trainings) -> Choice:
         """Return the next training.
@@ -152,26 +164,29 @@ class EndChooser:
         opening = opening_of(self._new, trainings)
         if opening is not None:
             return opening
-        going_on = trainings.going_on
-        outlook = self._belief.outlook(trainings, self._generator)
+        self._shares.learn(trainings)
         with torch.no_grad():
-            new = self._new.best(outlook, trainings)
-            promise = -math.inf if new is None else float(outlook.promise(new))
-            promises = self._promises(outlook, going_on)
+            outlooks = [b.outlook(trainings, self._generator) for b in self._beliefs.values()]
+            choice = self._by(outlooks[self._shares.turn()], trainings)
+            training = choice.training
+            if training is not None:
+                until = self._ladder.after(training.done, training.length)
+                chances = [outlook.chance(training, until) for outlook in outlooks]
+                self._shares.foretell(training, until, trainings.best_latest, chances)
+        return choice
+
+    def _by(self, outlook: Outlook, trainings: Trainings) -> Choice:
+        """Return the choice of one belief."""
+        going_on = trainings.going_on
+        new = self._new.best(outlook, trainings)
+        promise = -math.inf if new is None else float(outlook.promise(new))
+        promises = outlook.promises(going_on, resumes=self._resumes)
         if new is not None and promise > max(promises, default=-math.inf):
             return Choice(new, None, "a new configuration promises most by its cost")
         if not going_on:
             return first_of(going_on)
         training = going_on[promises.index(max(promises))]
         return Choice(training.point, training, "its end promises most by the cost until then")
-
-    def _promises(self, outlook: EndOutlook, trainings: list[Training]) -> list[float]:
-        if not trainings:
-            return []
-        done = [t.done / t.length if self._resumes else 0.0 for t in trainings]
-        points = torch.stack([t.point for t in trainings])
-        left = 1 - points.new_tensor(done)
-        return outlook.promise(points, left).tolist()
 
     def predict(self, trainings: Trainings, points: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return the median and half the width of the central 68 % of final rewards, each ``(n,)``.
@@ -180,7 +195,7 @@ class EndChooser:
         """
         if not len(trainings.rewards):
             return None
-        outlook = self._belief.outlook(trainings, self._generator)
+        outlook = self._ranks.outlook(trainings, self._generator)
         with torch.no_grad():
             mean, variance = outlook.end.mean_and_variance(points.unsqueeze(-2))
         mean, std = mean.squeeze(-1), variance.squeeze(-1).sqrt()
@@ -190,15 +205,18 @@ class EndChooser:
 
     def early_signal(self, share: float) -> float | None:
         """Return the correlation of a reward after a share of a training with the final reward."""
-        return self._belief.early_signal(share)
+        return self._growth.early_signal(share)
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values."""
-        return {"belief": self._belief.state_dict(), "new": self._new.state_dict()}
+        beliefs = {name: belief.state_dict() for name, belief in self._beliefs.items()}
+        return {**beliefs, "shares": self._shares.state_dict(), "new": self._new.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
-        self._belief.load_state_dict(state["belief"])
+        for name, belief in self._beliefs.items():
+            belief.load_state_dict(state[name])
+        self._shares.load_state_dict(state["shares"])
         self._new.load_state_dict(state["new"])
 
 

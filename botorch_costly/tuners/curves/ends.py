@@ -1,59 +1,47 @@
-r"""A Gaussian process of the final rewards of trainings, and their expected improvement per cost.
-
-All rewards of all curves are ranked together, and a Gaussian process models their normal scores. Its
-inputs are a configuration ``x`` and the share ``s`` of the training that was done,
-
-    k((x, s), (x', s')) = k_x(x, x') (1 - eps)^{|log s - log s'| c / 2}.
-
-Early rewards are less correlated with the end of a training. How much less is fitted: it is the rate
-``eps`` of the time-varying GP with time ``c log s``. A tenth of the variance of ``k_x`` is a nugget,
-independent for each training: without it one bad training would rule out all similar configurations,
-and a search with a bad start would not recover. The next training, new or paused, has the largest
-expected improvement at its *end* per unit of remaining cost; it is trained to its next rung.
-
-A training that diverged counts as one that ended at the lowest reward seen.
-"""
+"""What a belief says of the ends of trainings, and what an end promises by the cost until then."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from botorch_costly.models import LogLinearCost, StreamingGP
-from botorch_costly.models.fitting import Hyperparameters, fit
-from botorch_costly.models.snapshot import Snapshot
-from botorch_costly.numerics.improvement import log_excess
-from botorch_costly.numerics.radial import NUGGET
-from botorch_costly.numerics.robust import normal_scores
-from botorch_costly.numerics.stationary import Stationary
+from botorch_costly.models import LogLinearCost
 from botorch_costly.tuners.curves.lengths import Ladder
+from botorch_costly.tuners.curves.standstill import Movement
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
-# c: at the prior median eps = 0.01, a quarter of a training has a correlation of 0.81 with its end.
-_PACE = 30.0
-_END = 0.0  # time of the end of a training
-_GROWTH = 1.05  # growth of the number of rows that triggers a refit
-_MOST_ROWS = 800
 _LEAST_COST = 1e-300  # products of costs and lengths may be infinite, or 0
-_EARLY_FITS = 5  # refits with additional random restarts
+_LEAST_CHANCE = 1e-12
 
 
-class Rows(NamedTuple):
-    """Training data of the Gaussian process."""
+class Outlook(ABC):
+    """Posterior of final rewards, and a model of costs.
 
-    inputs: Tensor  # [configuration, time], shape: (n, d + 1)
-    targets: Tensor  # normal scores, shape: (n,)
-    best: float  # normal score of the best latest reward of a training
+    Args:
+        cost: Model of the cost of a whole training.
+        movements: How probably each training that stands still moves again, by its number.
+    """
 
+    def __init__(self, cost: LogLinearCost, movements: Mapping[int, Movement]) -> None:
+        self._cost, self._movements = cost, movements
 
-class EndOutlook(NamedTuple):
-    """Posterior of final rewards, and a model of costs."""
+    @abstractmethod
+    def log_improvement(self, X: Tensor) -> Tensor:
+        """Return the log expected improvements of the ends of configurations ``batch_shape x d``."""
 
-    end: Snapshot
-    best: float
-    cost: LogLinearCost
+    @abstractmethod
+    def exceeds(self, training: Training, until: int) -> float:
+        """Return the probability that the value after an iteration exceeds the best one, if it moves."""
+
+    def chance(self, training: Training, until: int) -> float:
+        """Return the probability that the value at the next rung exceeds the best latest value."""
+        return self._movement(training).soon * self.exceeds(training, until)
+
+    def _movement(self, training: Training) -> Movement:
+        return self._movements.get(training.number, Movement())
 
     def promise(self, X: Tensor, left: Tensor | float = 1.0) -> Tensor:
         """Return the logarithm of the expected improvement at the end per unit of remaining cost.
@@ -62,122 +50,54 @@ class EndOutlook(NamedTuple):
             X: Configurations, ``batch_shape x d``.
             left: Remaining share of the training, of the batch shape.
         """
-        mean, variance = self.end.mean_and_variance(X.unsqueeze(-2))
-        sd = variance.squeeze(-1).sqrt()
-        improvement = sd.log() + log_excess((mean.squeeze(-1) - self.best) / sd)
         log_left = left.log() if isinstance(left, Tensor) else math.log(left)
-        return improvement - self.cost.logarithm(X) - log_left
+        return self.log_improvement(X) - self._cost.logarithm(X) - log_left
+
+    def promises(self, trainings: list[Training], *, resumes: bool) -> list[float]:
+        """Return the promise of each of several trainings.
+
+        Args:
+            trainings: Trainings that may go on.
+            resumes: Whether they can be resumed; otherwise they restart from scratch.
+        """
+        if not trainings:
+            return []
+        points = torch.stack([t.point for t in trainings])
+        done = [t.done / t.length if resumes else 0.0 for t in trainings]
+        promises = self.promise(points, 1 - points.new_tensor(done)).tolist()
+        return [
+            promise + math.log(max(self._movement(training).ever, _LEAST_CHANCE))
+            for promise, training in zip(promises, trainings, strict=True)
+        ]
 
 
-class EndBelief:
-    """The Gaussian process of final rewards; hyperparameters are refitted as rewards arrive.
+class Belief(Protocol):
+    """A model of trainings, which predicts their ends."""
 
-    Args:
-        like: Empty tensor, shape ``(0, d)``, with the dtype and device of configurations.
-        ladder: Iterations whose rewards enter the model, besides the latest reward.
-    """
-
-    def __init__(self, like: Tensor, ladder: Ladder) -> None:
-        self._ladder, self._fits, self._fitted_rows = ladder, 0, 0
-        unit = like.new_ones(())
-        lengthscale = 0.5 * unit.expand(like.shape[-1])
-        self._values = Hyperparameters(lengthscale, unit, 0.05 * unit, 0.01 * unit)
-
-    def outlook(self, trainings: Trainings, generator: torch.Generator) -> EndOutlook:
+    def outlook(self, trainings: Trainings, generator: torch.Generator) -> Outlook:
         """Return the posterior of final rewards; refit first if there are many new rows.
 
         Args:
             trainings: Trainings of which at least one has a reward.
-            generator: Source of the random restarts of the first refits.
+            generator: Source of random restarts.
         """
-        rows = self.rows(trainings)
-        differ = bool((rows.targets != rows.targets[0]).any())  # equal targets determine no scales
-        if differ and len(rows.inputs) >= _GROWTH * self._fitted_rows:
-            self._refit(rows, generator)
-        belief = self._conditioned(rows)
-        for training in trainings:
-            if training.until is not None:
-                belief = _with_pending(belief, training)
-        return EndOutlook(belief.snapshot(_END), rows.best, _costs(trainings))
-
-    def rows(self, trainings: Trainings) -> Rows:
-        """Return the inputs and normal scores of the rewards that enter the model."""
-        like = trainings.points
-        rewards = trainings.rewards.to(like.device)  # ranks are computed in float64
-        lowest = float(rewards.min())
-        rows = [(t.point, *mark) for t in trainings for mark in self._marks(t, lowest)]
-        among = torch.cat([rewards, rewards.new_full((trainings.broken,), lowest)])
-        # The latest rewards are the most informative about the end.
-        rows = sorted(rows, key=lambda row: -row[1])[:_MOST_ROWS]
-        points, times, values = zip(*rows, strict=True)
-        inputs = torch.cat([torch.stack(points), like.new_tensor(times).unsqueeze(-1)], -1)
-        latest = among.new_tensor([t.latest for t in trainings if t.known])
-        targets = normal_scores(among.new_tensor(values), among)
-        return Rows(inputs, targets.to(like), float(normal_scores(latest.max(), among)))
-
-    def _marks(self, training: Training, lowest: float) -> list[tuple[float, float]]:
-        """Return the times and rewards of a training that enter the model."""
-        measured, length, done = training.known, training.length, training.done
-        marks = [mark for mark in self._ladder.rungs(length) + measured[-1:] if mark <= done]
-        chosen = {max((k for k in measured if k <= mark), default=0) for mark in marks}
-        pairs = [(_time(k / length), training.curve[k - 1]) for k in sorted(chosen) if k]
-        return [*pairs, (_END, lowest)] if training.broken else pairs
-
-    def early_signal(self, share: float) -> float | None:
-        """Return the correlation of a reward after a share of a training with its final reward."""
-        if not self._fits:
-            return None
-        _, outputscale, noise, forgetting = (value.double() for value in self._values)
-        forgotten = -torch.log1p(-forgetting)
-        clear = (outputscale / (outputscale + noise)).sqrt()
-        return float(clear * (0.5 * forgotten * _time(share)).exp())
-
-    def _refit(self, rows: Rows, generator: torch.Generator) -> None:
-        fitted, report = fit(
-            NUGGET,
-            rows.inputs,
-            rows.targets,
-            self._values,
-            learn_forgetting=True,
-            restarts=1 if self._fits < _EARLY_FITS else 0,
-            generator=generator,
-        )
-        if bool(report.after.isfinite()):
-            self._values = fitted
-        self._fits, self._fitted_rows = self._fits + 1, len(rows.inputs)
-
-    def _conditioned(self, rows: Rows) -> StreamingGP:
-        lengthscale, outputscale, noise, forgetting = self._values
-        kernel = Stationary(NUGGET, lengthscale, outputscale)
-        empty = StreamingGP(kernel, float(forgetting), float(noise), maximum_rows=2 * _MOST_ROWS)
-        return empty.condition_on_observations(rows.inputs, rows.targets.unsqueeze(-1))
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values."""
-        counts = {"fits": self._fits, "fitted_rows": self._fitted_rows}
-        return {**self._values._asdict(), **counts}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
-        values = [state[name].to(self._values.noise) for name in Hyperparameters._fields]
-        self._values = Hyperparameters(*values)
-        self._fits, self._fitted_rows = state["fits"], state["fitted_rows"]
 
 
-def _time(share: float) -> float:
-    return _PACE * math.log(share)
+def marks_of(training: Training, ladder: Ladder) -> list[tuple[float, float]]:
+    """Return shares and rewards of a training at its rungs so far, and the latest."""
+    measured, length, done = training.known, training.length, training.done
+    marks = [mark for mark in ladder.rungs(length) + measured[-1:] if mark <= done]
+    chosen = {max((k for k in measured if k <= mark), default=0) for mark in marks}
+    return [(k / length, training.curve[k - 1]) for k in sorted(chosen) if k]
 
 
-def _with_pending(belief: StreamingGP, training: Training) -> StreamingGP:
-    """Return the belief conditioned on a pending segment, with its mean as the reward."""
-    assert training.until is not None
-    time = belief.inputs.new_tensor([_time(training.until / training.length)])
-    row = torch.cat([training.point, time]).unsqueeze(0)
-    mean, _ = belief.mean_and_variance(row)
-    return belief.condition_on_observations(row, mean.unsqueeze(-1))
-
-
-def _costs(trainings: Trainings) -> LogLinearCost:
+def costs_of(trainings: Trainings) -> LogLinearCost:
     """Return a model of the cost of whole trainings, fitted to those with at least one iteration."""
     begun = [training for training in trainings if training.iterations]
     points = torch.stack([t.point for t in begun]).double()

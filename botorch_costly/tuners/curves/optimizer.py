@@ -53,7 +53,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         horizon: Largest number of segments; ``None`` if unknown.
         maximize: Whether larger values are better.
         compression: Scores of curves as in BOIL, whose improvement per cost decides on configuration and
-            length. If omitted, a model of ranks and final rewards decides.
+            length. If omitted, models of the ranks and of the growth of rewards decide.
         search: Settings of the search of a large space; the number of starts is read.
         seed: Seed of all random draws; the global generators are never touched.
         dtype: ``torch.float64`` or ``torch.float32``, the type of all computation.
@@ -267,7 +267,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         return tuple(self._strategy.trainings)
 
     def early_signal(self, share: float) -> float | None:
-        """Return the estimated correlation of ranks after a share of a training with the final ranks.
+        """Return the estimated correlation of values after a share of a training with the final values.
 
         If it is near 0, early values carry no signal, and short segments are not worth their cost.
 

@@ -111,7 +111,7 @@ class CurveStrategy(Strategy):
             return self._chooser.predict(self.trainings, points)
 
     def early_signal(self, share: float) -> float | None:
-        """Return the correlation of ranks after a share of a training with those at its end."""
+        """Return the correlation of values after a share of a training with those at its end."""
         return self._chooser.early_signal(share)
 
     def entered(self, suggestion: CurveDecision, seen: Evaluations[Any, Any]) -> None:

@@ -185,6 +185,11 @@ class Trainings:
         return max(measured, key=lambda training: training.latest, default=None)
 
     @property
+    def best_latest(self) -> float:
+        """The best latest reward of a training; there must be one."""
+        return max(training.latest for training in self if training.known)
+
+    @property
     def broken(self) -> int:
         """Number of trainings that diverged."""
         return sum(training.broken for training in self)
@@ -195,7 +200,7 @@ class Trainings:
         Args:
             pending: Number of pending segments.
             unit: Unit of the costs, with a leading space.
-            signal: Correlation of ranks after a quarter of a training with the final ranks, if known.
+            signal: Correlation of a value after a quarter of a training with the final one, if known.
         """
         lines = [f"{self._tally}, {pending} under way", f"paid {self.paid:.6g}{unit}"]
         if signal is not None:

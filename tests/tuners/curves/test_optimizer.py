@@ -36,12 +36,9 @@ def test_configurations_near_the_best_are_trained_longest():
     assert looks
 
 
-CHANGES = {"exp": math.exp, "line": lambda value: 3 * value - 7, "cube": lambda value: value**3}
-
-
-@pytest.mark.parametrize("change", quick(CHANGES, "exp"))
-def test_only_the_order_of_rewards_counts(change):
-    assert play(made(), 15, change=CHANGES[change]) == run_of(0)[1][:15]
+@pytest.mark.parametrize("unit", [2.0**-30, 2.0**40, 2.0**1000])
+def test_the_unit_of_rewards_does_not_count(unit):
+    assert play(made(), 15, change=lambda value: unit * value) == run_of(0)[1][:15]
 
 
 def test_smaller_may_be_better():
@@ -283,8 +280,8 @@ def test_it_says_whether_early_values_carry_a_signal(seed, generator):
     for _ in range(40):
         segment = noisy.ask()
         noisy.tell(segment, _early_noise(segment, generator), cost=float(segment.iterations))
-    assert quiet.early_signal(0.25) > 0.55
-    assert noisy.early_signal(0.25) < quiet.early_signal(0.25)
+    assert quiet.early_signal(0.25) > 0.8
+    assert noisy.early_signal(0.25) < 0.5
     assert noisy.early_signal(1.0) > noisy.early_signal(0.25)
     assert "correlate" in noisy.summary()
 

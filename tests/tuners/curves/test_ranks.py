@@ -1,12 +1,13 @@
 """What is believed about the ends of trainings."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
-from botorch_costly.tuners.curves.ends import EndBelief
 from botorch_costly.tuners.curves.lengths import Ladder
+from botorch_costly.tuners.curves.ranks import RankBelief
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 from tests.oracles import ends as oracle
 from tests.tuners.curves.playing import SPACE, made, play
@@ -38,11 +39,19 @@ BEGUN = (
 
 
 def test_rewards_count_at_the_rungs_and_at_the_latest():
-    rows = EndBelief(NO_CONFIG, Ladder(1)).rows(trainings_of(*BEGUN))
+    rows = RankBelief(NO_CONFIG, Ladder(1)).rows(trainings_of(*BEGUN))
     found = sorted((*x[:1], round(math.exp(x[2] / PACE), 6)) for x in rows.inputs.tolist())
     expected = [(0.1, k / 16) for k in (1, 2, 4)] + [(0.4, k / 16) for k in (1, 3)]
     expected += [(0.8, k / 16) for k in (1, 2, 4, 8, 12, 16)] + [(0.9, 1 / 16), (0.9, 1.0)]
     assert found == sorted((x, round(s, 6)) for x, s in expected)
+
+
+@pytest.mark.parametrize("change", [math.exp, lambda value: 3 * value - 7, lambda v: v**3])
+def test_only_the_order_of_rewards_counts(change):
+    other = [replace(t, curve=tuple(change(v) for v in t.curve)) for t in BEGUN]
+    ours, theirs = (RankBelief(NO_CONFIG, Ladder(1)).rows(trainings_of(*b)) for b in (BEGUN, other))
+    assert torch.equal(ours.targets, theirs.targets)
+    assert ours.best == theirs.best
 
 
 def slow_rows():
@@ -59,7 +68,7 @@ def slow_rows():
 
 
 def test_the_outlook_is_that_of_the_text():
-    belief, trainings = EndBelief(NO_CONFIG, Ladder(1)), trainings_of(*BEGUN)
+    belief, trainings = RankBelief(NO_CONFIG, Ladder(1)), trainings_of(*BEGUN)
     outlook = belief.outlook(trainings, torch.Generator().manual_seed(0))
     values = [value.tolist() for value in belief._values]
     rows, scores, best = slow_rows()
@@ -77,11 +86,11 @@ def test_the_outlook_is_that_of_the_text():
 def test_what_is_pending_promises_less():
     trainings, point = trainings_of(*BEGUN), torch.tensor([[0.3, 0.2]], dtype=torch.float64)
     generator = torch.Generator().manual_seed(0)
-    before = EndBelief(NO_CONFIG, Ladder(1)).outlook(trainings, generator).promise(point)
+    before = RankBelief(NO_CONFIG, Ladder(1)).outlook(trainings, generator).promise(point)
     pending = Training(4, {}, point[0], 16, until=16)
     generator = torch.Generator().manual_seed(0)
     after = (
-        EndBelief(NO_CONFIG, Ladder(1))
+        RankBelief(NO_CONFIG, Ladder(1))
         .outlook(trainings.with_one(pending), generator)
         .promise(point)
     )
@@ -89,8 +98,8 @@ def test_what_is_pending_promises_less():
 
 
 def test_rows_are_bounded_and_the_latest_stay(monkeypatch):
-    monkeypatch.setattr("botorch_costly.tuners.curves.ends._MOST_ROWS", 5)
-    rows = EndBelief(NO_CONFIG, Ladder(1)).rows(trainings_of(*BEGUN))
+    monkeypatch.setattr("botorch_costly.tuners.curves.ranks._MOST_ROWS", 5)
+    rows = RankBelief(NO_CONFIG, Ladder(1)).rows(trainings_of(*BEGUN))
     assert sorted(math.exp(t / PACE) for t in rows.inputs[:, -1].tolist()) == pytest.approx(
         [0.25, 0.5, 0.75, 1.0, 1.0]
     )
@@ -99,7 +108,7 @@ def test_rows_are_bounded_and_the_latest_stay(monkeypatch):
 def test_hyperparameters_are_fitted_as_rows_come_in():
     optimizer = made()
     play(optimizer, 12)
-    belief = optimizer._strategy._chooser._belief
+    belief = optimizer._strategy._chooser._ranks
     assert belief._fits >= 5
     fitted = belief._fitted_rows
     play(optimizer, 1)

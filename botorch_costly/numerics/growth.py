@@ -1,0 +1,168 @@
+r"""A model of learning curves that grow, with an average over how they grow: covariance and evidence.
+
+The value of configuration ``x`` after a share ``s`` of its training, in units in which trainings begin
+near 0, is
+
+    y(x, s) = s^q (m + g(x)) + o(x, s) + noise,
+    m ~ N(0, 1),    g ~ GP(0, v k),    o ~ GP(0, u (k + 1[x = x']) / 2 e^{-r |log s - log s'|}),
+
+with ``k`` the Matérn-5/2 kernel with its nugget. A large power ``q`` means that early values say little
+of the growth still to come; with ``q = 0`` they differ from the end by the offsets ``o`` alone. Powers
+have equal prior probabilities and share all other hyperparameters, so that with the evidence ``L_q``
+
+    p(q | y) = e^{L_q} / sum_j e^{L_j},
+    d log sum_q e^{L_q} = sum_q p(q | y) 1/2 tr((a_q a_q' - K_q^{-1}) dK_q),    a_q = K_q^{-1} y.
+
+The gradient by all lengthscales needs a single ``n x n`` matrix besides the squared differences.
+
+Parameters are ``theta = [log l_1 .. log l_d, log sqrt v, log sqrt u, log r, log noise sd]``.
+
+References:
+    C. E. Rasmussen, C. K. I. Williams. Gaussian processes for machine learning. MIT Press 2006,
+    equation 5.9: the gradient of the evidence.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.numerics.radial import NUGGET, PROFILES
+
+POWERS = (0.0, 0.1, 0.3, 1.0, 3.0)
+_JITTER = 1e-6  # added to the noise variance
+_LEAST = 1e-20  # squared scaled distance, so that its root has a gradient
+_OTHERS = 4  # parameters besides the lengthscales
+
+
+class Marks(NamedTuple):
+    """Configurations, and the shares of their trainings that were done."""
+
+    x: Tensor  # shape: (n, d)
+    share: Tensor  # in (0, 1], shape: (n,)
+
+
+class Scales(NamedTuple):
+    """Hyperparameters."""
+
+    lengthscale: Tensor  # shape: (*batch, d)
+    growth: Tensor  # v, shape: (*batch,)
+    offset: Tensor  # u, shape: (*batch,)
+    rate: Tensor  # r, shape: (*batch,)
+    noise: Tensor  # variance, shape: (*batch,)
+
+
+class Pairs(NamedTuple):
+    """What pairs of rows and columns contribute to a covariance, for any hyperparameters."""
+
+    squares: Tensor  # of the differences in each column of x, shape: (d, n, m)
+    lag: Tensor  # |log s - log s'|, shape: (n, m)
+    power: Tensor  # (s s')^q, shape: (q, n, m)
+
+
+class Solved(NamedTuple):
+    """The evidence of each power, and what prediction needs."""
+
+    log_evidence: Tensor  # NaN if a covariance is not positive definite, shape: (*batch, q)
+    root: Tensor  # Cholesky factors, shape: (*batch, q, n, n)
+    weights: Tensor  # a_q, shape: (*batch, q, n)
+
+
+def scales_of(theta: Tensor) -> Scales:
+    """Return the hyperparameters of ``*batch x (d + 4)`` parameters."""
+    lengthscale, rest = theta[..., :-_OTHERS].exp(), theta[..., -_OTHERS:].unbind(-1)
+    growth, offset, rate, noise = rest
+    return Scales(
+        lengthscale, (2 * growth).exp(), (2 * offset).exp(), rate.exp(), (2 * noise).exp()
+    )
+
+
+def pairs_of(rows: Marks, columns: Marks) -> Pairs:
+    """Return what ``n`` rows and ``m`` columns contribute to their covariance."""
+    squares = (rows.x.mT.unsqueeze(-1) - columns.x.mT.unsqueeze(-2)).square()
+    a, b = rows.share.log().unsqueeze(-1), columns.share.log().unsqueeze(-2)
+    powers = a.new_tensor(POWERS)[:, None, None]
+    return Pairs(squares, (a - b).abs(), (powers * (a + b)).exp())
+
+
+def covariance(pairs: Pairs, scales: Scales) -> Tensor:  # shape: (*batch, q, n, m)
+    """Return the covariances of ``y`` without its noise, for each power."""
+    like, _ = _likeness(pairs, scales)
+    return _assembled(pairs, scales, like, _offsets(pairs, scales, like))
+
+
+def prior_variance(share: Tensor, scales: Scales) -> Tensor:  # shape: (*batch, q, n)
+    """Return the variances of ``y`` without its noise at shares ``(n,)``, for each power."""
+    power = (2 * share.new_tensor(POWERS)[:, None] * share.log()).exp()
+    growth, offset = scales.growth[..., None, None], scales.offset[..., None, None]
+    return power * (growth + 1) + offset
+
+
+def solve(pairs: Pairs, y: Tensor, scales: Scales) -> Solved:
+    """Return the evidence of targets ``y``, shape ``(n,)``, for each power."""
+    return _solved(covariance(pairs, scales), y, scales)
+
+
+def log_evidence(pairs: Pairs, y: Tensor, theta: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the logarithm of the evidence, summed over the powers, and its gradient.
+
+    Args:
+        pairs: Pairs of ``n`` rows with themselves.
+        y: Targets, shape ``(n,)``.
+        theta: Parameters, ``*batch x (d + 4)``.
+
+    Returns:
+        Values ``*batch`` and gradients ``*batch x (d + 4)``; NaN where a covariance is singular.
+    """
+    scales = scales_of(theta)
+    like, psi = _likeness(pairs, scales)
+    offsets = _offsets(pairs, scales, like)
+    solved = _solved(_assembled(pairs, scales, like, offsets), y, scales)
+    value, shares = solved.log_evidence.logsumexp(-1), solved.log_evidence.softmax(-1)
+    a = solved.weights
+    slopes = a.unsqueeze(-1) * a.unsqueeze(-2) - torch.cholesky_inverse(solved.root)
+    slopes = 0.5 * shares[..., None, None] * slopes  # derivative by each covariance
+    of_all, of_growth = slopes.sum(-3), (slopes * pairs.power).sum(-3)
+    growth, offset, rate = (s[..., None, None] for s in scales[1:4])
+    smooth = growth * of_growth + 0.5 * offset * (-rate * pairs.lag).exp() * of_all
+    by_square = (smooth * psi).flatten(-2) @ pairs.squares.flatten(-2).mT
+    constant = PROFILES[NUGGET].constant
+    by_lengthscale = constant**2 * by_square / scales.lengthscale.square()
+    others = (
+        2 * (growth * of_growth * like).sum((-1, -2)),
+        2 * (of_all * offsets).sum((-1, -2)),
+        -(rate * pairs.lag * of_all * offsets).sum((-1, -2)),
+        2 * scales.noise * of_all.diagonal(dim1=-2, dim2=-1).sum(-1),
+    )
+    return value, torch.cat([by_lengthscale, torch.stack(others, -1)], -1)
+
+
+def _likeness(pairs: Pairs, scales: Scales) -> tuple[Tensor, Tensor]:
+    """Return ``k`` and the slope ``psi`` of its profile, ``*batch x n x m``."""
+    profile = PROFILES[NUGGET]
+    units = scales.lengthscale.square().reciprocal()
+    squares = (units @ pairs.squares.flatten(-2)).unflatten(-1, pairs.lag.shape)
+    return profile.slope((profile.constant**2 * squares + _LEAST).sqrt())
+
+
+def _offsets(pairs: Pairs, scales: Scales, like: Tensor) -> Tensor:
+    """Return the covariance of the offsets."""
+    same = (pairs.squares.sum(0) == 0).to(like)
+    offset, rate = scales.offset[..., None, None], scales.rate[..., None, None]
+    return 0.5 * offset * (-rate * pairs.lag).exp() * (like + same)
+
+
+def _assembled(pairs: Pairs, scales: Scales, like: Tensor, offsets: Tensor) -> Tensor:
+    growth = (scales.growth[..., None, None] * like + 1).unsqueeze(-3)
+    return pairs.power * growth + offsets.unsqueeze(-3)
+
+
+def _solved(covariances: Tensor, y: Tensor, scales: Scales) -> Solved:
+    noise = scales.noise[..., None, None] + _JITTER
+    noisy = covariances + torch.diag_embed(noise.expand(covariances.shape[:-1]))
+    root, failed = torch.linalg.cholesky_ex(noisy)
+    targets = y.expand(noisy.shape[:-1]).unsqueeze(-1)
+    weights = torch.cholesky_solve(targets, root).squeeze(-1)
+    fit = -0.5 * (y * weights).sum(-1)
+    evidence = fit - root.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    return Solved(evidence.masked_fill(failed > 0, torch.nan), root, weights)

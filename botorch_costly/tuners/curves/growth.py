@@ -1,0 +1,197 @@
+r"""A belief about the values of trainings, which grow from where they begin.
+
+Values are measured in *growth*: 0 is the median of the first values of all trainings, and 1 the root mean
+square distance of all values from it. Values further below the beginning than the best lies above it
+count as equally far below, so that one loss of 1e6 does not set the unit. A training that diverged
+counts as one that ended at the lowest value seen. The model (``numerics.growth``) averages over how early
+values grow into final ones.
+
+Ranks tell trainings apart that differ by 0.001 as well as those that differ by 0.5, which is right where
+small differences last, and wrong where half of the trainings never leave the level of chance. Hence there
+is this belief beside that of ranks.
+
+The promise of a training that stands still is multiplied by the probability that it moves again; if that
+is below a half, its value counts as final (``curves.standstill``).
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.models.growth import (
+    GrowthModel,
+    early_correlation,
+    fit_growth,
+    prior_of_growth,
+)
+from botorch_costly.numerics.growth import Marks
+from botorch_costly.numerics.improvement import log_excess
+from botorch_costly.tuners.curves.ends import Outlook, costs_of, marks_of
+from botorch_costly.tuners.curves.lengths import Ladder
+from botorch_costly.tuners.curves.standstill import Movement, movements
+from botorch_costly.tuners.curves.trainings import Training, Trainings
+
+_MOST_ROWS, _MOST_FITTED = 300, 150
+_MORE = 1.05  # growth of the number of rows that triggers a refit
+_FARTHEST = 4.0  # largest distance from the beginning, in units
+
+
+class Unit(NamedTuple):
+    """The unit of growth."""
+
+    largest: float  # size of the larger of begin and best; differences of the two could overflow
+    begin: float
+    lowest: float  # values below count as this
+    size: float
+
+    @classmethod
+    def of(cls, firsts: Tensor, values: Tensor) -> "Unit":
+        """Return the unit of the first values of trainings, and of all values."""
+        begin, best = float(firsts.median()), float(values.max())
+        largest = max(abs(begin), abs(best)) or 1.0
+        begin, best = begin / largest, best / largest
+        lowest = min(begin, 2 * begin - best)
+        apart = (values / largest).clamp_min(lowest) - begin
+        return cls(largest, begin, lowest, float(apart.square().mean().sqrt()) or 1.0)
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """Return values in the unit."""
+        apart = (values / self.largest).clamp_min(self.lowest) - self.begin
+        return (apart / self.size).clamp(-_FARTHEST, _FARTHEST)
+
+
+class Rows(NamedTuple):
+    """Training data of the model, most advanced first."""
+
+    marks: Marks
+    targets: Tensor  # in units of growth, shape: (n,)
+    best: float  # best latest value of a training, in the same unit
+
+
+class GrowthOutlook(Outlook):
+    """The posterior of final values.
+
+    Args:
+        model: The model of all values, pending segments included.
+        best: Best latest value of a training for each power, in units of growth, shape ``(q, 1)``.
+        *others: Arguments of ``Outlook``.
+    """
+
+    def __init__(self, model: GrowthModel, best: Tensor, *others: Any) -> None:
+        super().__init__(*others)
+        self._model, self._best = model, best
+
+    def log_improvement(self, X: Tensor) -> Tensor:
+        """Return the log expected improvements of the ends of configurations ``batch_shape x d``."""
+        points = X.reshape(-1, X.shape[-1]).to(self._model.targets)
+        ends = Marks(points, torch.ones_like(points[:, 0]))
+        mean, variance = self._model.mean_and_variance(ends)
+        sd = variance.sqrt()
+        each = sd.log() + log_excess((mean - self._best) / sd)
+        improvement = (each + self._model.log_shares.unsqueeze(-1)).logsumexp(0)
+        return improvement.reshape(X.shape[:-1])
+
+    def exceeds(self, training: Training, until: int) -> float:
+        """Return the probability that the value after an iteration exceeds the best one, if it moves."""
+        share = self._model.targets.new_tensor([until / training.length])
+        at = Marks(training.point.to(share).unsqueeze(0), share)
+        return float(self._model.chance(at, self._best))
+
+
+class GrowthBelief:
+    """The model of values; its parameters are refitted as rewards arrive.
+
+    Args:
+        like: Empty tensor, shape ``(0, d)``, on the device of configurations.
+        ladder: Iterations whose rewards enter the model, besides the first and the latest one.
+    """
+
+    def __init__(self, like: Tensor, ladder: Ladder) -> None:
+        self._ladder, self._fitted_rows = ladder, 0
+        self._theta = prior_of_growth(like.shape[-1], like.double()).mean
+        self._log_shares: Tensor | None = None  # of the powers, at the latest fit
+
+    def outlook(self, trainings: Trainings, generator: torch.Generator) -> GrowthOutlook:
+        """Return the posterior of final rewards; refit first if there are many new rows.
+
+        Args:
+            trainings: Trainings of which at least one has a reward.
+            generator: Unused: the fit makes no random restarts.
+        """
+        still = movements(trainings, self._ladder)
+        rows = self.rows(trainings, still)
+        differ = bool((rows.targets != rows.targets[0]).any())  # equal targets determine no scales
+        if differ and len(rows.targets) >= _MORE * self._fitted_rows:
+            self._theta = fit_growth(*_thinned(rows), self._theta)
+            self._fitted_rows, self._log_shares = len(rows.targets), None
+        model = GrowthModel.conditioned(rows.marks, rows.targets, self._theta)
+        if self._log_shares is None and self._fitted_rows:
+            self._log_shares = model.log_shares
+        best = rows.targets.new_full((len(model.log_shares), 1), rows.best)
+        pending = [t for t in trainings if t.until is not None]
+        if pending:
+            model, means = model.with_means(_marks_of_pending(pending, rows.targets))
+            best = torch.maximum(best, means.amax(-1, keepdim=True))
+        return GrowthOutlook(model, best, costs_of(trainings), still)
+
+    def rows(self, trainings: Trainings, still: Mapping[int, Movement]) -> Rows:
+        """Return the configurations, shares and values that enter the model."""
+        rewards = trainings.rewards
+        measured = [t for t in trainings if t.known]
+        firsts = rewards.new_tensor([t.curve[t.known[0] - 1] for t in measured])
+        lowest = float(rewards.min())
+        rows = [(t.point, *m) for t in trainings for m in self._marks(t, lowest, still)]
+        rows = sorted(rows, key=lambda row: -row[1])[:_MOST_ROWS]
+        points, shares, values = zip(*rows, strict=True)
+        x, among = torch.stack(points).to(self._theta), rewards.new_tensor(values)
+        unit, best = Unit.of(firsts, among), rewards.new_tensor([t.latest for t in measured])
+        marks = Marks(x, x.new_tensor(shares))
+        return Rows(marks, unit(among).to(x), float(unit(best).max()))
+
+    def _marks(
+        self, training: Training, lowest: float, still: Mapping[int, Movement]
+    ) -> list[tuple[float, float]]:
+        """Return the shares and values of a training that enter the model."""
+        marks = marks_of(training, self._ladder)
+        if training.number in still:
+            final = still[training.number].ever < 0.5
+            marks = [(1.0, training.latest)] if final else marks[-1:]
+        first = next(iter(training.known), None)
+        if first is not None and first < min(self._ladder.rungs(training.length)[0], training.done):
+            marks = [(first / training.length, training.curve[first - 1]), *marks]
+        return [*marks, (1.0, lowest)] if training.broken else marks
+
+    def early_signal(self, share: float) -> float | None:
+        """Return the correlation of a value after a share of a training with its final value."""
+        if self._log_shares is None:
+            return None
+        return early_correlation(self._theta, self._log_shares, share)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return tensors and plain values."""
+        fit = {"theta": self._theta, "log_shares": self._log_shares}
+        return {**fit, "fitted_rows": self._fitted_rows}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``."""
+        self._theta, shares = state["theta"].to(self._theta), state["log_shares"]
+        self._log_shares = None if shares is None else shares.to(self._theta)
+        self._fitted_rows = int(state["fitted_rows"])
+
+
+def _thinned(rows: Rows) -> tuple[Marks, Tensor]:
+    """Return at most some number of rows, evenly spread over the order of progress."""
+    number = len(rows.targets)
+    if number <= _MOST_FITTED:
+        return rows.marks, rows.targets
+    kept = torch.linspace(0, number - 1, _MOST_FITTED, dtype=torch.float64).round().long()
+    kept = kept.to(rows.targets.device)
+    return Marks(*(values[kept] for values in rows.marks)), rows.targets[kept]
+
+
+def _marks_of_pending(trainings: list[Training], like: Tensor) -> Marks:
+    x = torch.stack([t.point for t in trainings]).to(like)
+    shares = [t.until / t.length for t in trainings if t.until is not None]
+    return Marks(x, x.new_tensor(shares))
