@@ -47,6 +47,10 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "curves.live.benchmark:decayed",
         "regret against cost, where the rate falls to 0 and epochs are chosen",
     ),
+    "curves-earlier": (
+        "curves.earlier",
+        "a search over trainings after earlier studies, which may mislead",
+    ),
     "boil-picture": ("curves.picture", "regrets, learnt weights and one decision, drawn"),
     "prob-min": ("subsets.accuracy", "which of several Gaussian values is the smallest"),
     "svm-grid": ("subsets.svm_grid", "a grid of support vector machines by six fractions of MNIST"),

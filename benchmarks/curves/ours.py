@@ -27,7 +27,7 @@ def begun(
     **options: Any,
 ) -> CurveOptimizer:
     """Return an optimizer over the configurations of a problem."""
-    configs = _configs(problem)
+    configs = configs_of(problem)
     space = SearchSpace({name: Real(0.0, 1.0) for name in configs[0]})
     lengths = problem.lengths.tolist()
     return make(space, candidates=configs, lengths=lengths, seed=seed, **options)
@@ -36,7 +36,7 @@ def begun(
 def steps(optimizer: CurveOptimizer, problem: CurveProblem) -> Steps:
     """Yield what an optimizer asks for, until all are trained, and tell it what came of it."""
     number: dict[tuple[Plain, ...], int] = {}
-    for i, candidate in enumerate(_configs(problem)):
+    for i, candidate in enumerate(configs_of(problem)):
         number.setdefault(tuple(candidate.values()), i)
     while True:
         try:
@@ -50,7 +50,8 @@ def steps(optimizer: CurveOptimizer, problem: CurveProblem) -> Steps:
         optimizer.tell(segment, shown, cost=cost, broken=told.broken)
 
 
-def _configs(problem: CurveProblem) -> list[dict[str, float]]:
+def configs_of(problem: CurveProblem) -> list[dict[str, float]]:
+    """Return the configurations of a problem, whose columns are named ``x0, x1, ..``."""
     return [{f"x{i}": value for i, value in enumerate(row)} for row in problem.inputs.tolist()]
 
 

@@ -6,7 +6,7 @@ above the least reward of all.
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from benchmarks.curves.gaussian import MODELS
@@ -55,15 +55,15 @@ def text(rows: Sequence[Row]) -> str:
     return f"{regrets(rows)}\n\n{verdicts(rows)}"
 
 
-def regrets(rows: Sequence[Row]) -> str:
+def regrets(rows: Sequence[Row], budgets: Sequence[int] = BUDGETS) -> str:
     """Return mean, median and worst regret of each policy at each budget, table by table."""
     lines = []
     for table, mine in grouped(rows, "table").items():
-        head = "".join(f"{f'{budget} trainings':>24}" for budget in BUDGETS)
+        head = "".join(f"{f'{budget} trainings':>24}" for budget in budgets)
         lines.append(f"{table:<18}{'seeds':>6}{head}")
         for policy, played in grouped(mine, "policy").items():
             cells = []
-            for budget in BUDGETS:
+            for budget in budgets:
                 values = [row[f"at {budget}"] for row in played]
                 parts = statistics.fmean(values), statistics.median(values), max(values)
                 cells.append("  ".join(f"{value:.3f}" for value in parts).rjust(24))
@@ -72,35 +72,36 @@ def regrets(rows: Sequence[Row]) -> str:
     return "\n".join(lines)
 
 
-def verdicts(rows: Sequence[Row]) -> str:
+def verdicts(rows: Sequence[Row], budgets: Sequence[int] = BUDGETS, ourself: str = OURSELF) -> str:
     """Return where our optimizer is better or worse than each other policy, on the seeds of both."""
     tables = grouped(rows, "table")
-    budgets = ", ".join(map(str, BUDGETS))
-    width = 2 * len(BUDGETS) + 8
-    lines = [f"{OURSELF} against" + " " * 5 + "".join(f"{table:>{width}}" for table in tables)]
-    for policy in dict.fromkeys(row["policy"] for row in rows if row["policy"] != OURSELF):
-        cells = [_verdict(mine, policy) for mine in tables.values()]
+    width = 2 + max(2 * len(budgets) + 6, *map(len, tables))
+    title = f"{ourself} against"
+    lines = [f"{title:<30}" + "".join(f"{table:>{width}}" for table in tables)]
+    for policy in dict.fromkeys(row["policy"] for row in rows if row["policy"] != ourself):
+        cells = [_verdict(mine, policy, budgets, ourself) for mine in tables.values()]
         lines.append(f"  {policy:<28}" + "".join(f"{cell:>{width}}" for cell in cells))
     lines.append(
-        f"At {budgets} trainings: + better, - WORSE, = even (95 %); seeds in which it wins and loses at"
-        f" {_COUNTED}."
+        f"At {', '.join(map(str, budgets))} trainings: + better, - WORSE, = even (95 %); seeds in which"
+        f" it wins and loses at {_COUNTED}."
     )
     return "\n".join(lines)
 
 
-def _verdict(rows: Sequence[Row], policy: str) -> str:
+def _verdict(rows: Sequence[Row], policy: str, budgets: Sequence[int], ourself: str) -> str:
     """Return a sign for each budget, and in how many seeds ours wins and loses."""
     of = {(row["policy"], row["seed"]): row for row in rows}
-    shared = [s for p, s in of if p == policy and (OURSELF, s) in of]
-    signs = [_sign(of, policy, shared, f"at {budget}") for budget in BUDGETS]
-    pairs = [(of[OURSELF, s][f"at {_COUNTED}"], of[policy, s][f"at {_COUNTED}"]) for s in shared]
+    both = [
+        (of[ourself, s], row) for (p, s), row in of.items() if p == policy and (ourself, s) in of
+    ]
+    signs = [_sign(both, f"at {budget}") for budget in budgets]
+    pairs = [tuple(row[f"at {_COUNTED}"] for row in rows) for rows in both]
     won, lost = sum(a < b for a, b in pairs), sum(a > b for a, b in pairs)
-    return f"{''.join(signs)} {won:>3}:{lost}" if shared else ""
+    return f"{''.join(signs)} {won:>3}:{lost}" if both else ""
 
 
-def _sign(of: Mapping[tuple[str, int], Row], policy: str, seeds: Sequence[int], budget: str) -> str:
-    ours, theirs = ([of[p, s][budget] for s in seeds] for p in (OURSELF, policy))
-    found = paired(ours, theirs)
+def _sign(both: Sequence[tuple[Row, Row]], budget: str) -> str:
+    found = paired([ours[budget] for ours, _ in both], [theirs[budget] for _, theirs in both])
     if found is None or found.low <= 0 <= found.high:
         return "="
     return "+" if found.high < 0 else "-"

@@ -1,4 +1,4 @@
-"""A Gaussian process of learning curves that grow: its fit, and its prediction for each power."""
+"""A Gaussian process of learning curves that grow: its fit, and its prediction for each hypothesis."""
 
 import math
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from botorch_costly.numerics.growth import (
     covariance,
     log_evidence,
     pairs_of,
+    prior_mean,
     prior_variance,
     scales_of,
     solve,
@@ -51,8 +52,8 @@ def fit_growth(marks: Marks, y: Tensor, theta: Tensor) -> Tensor:
     Returns:
         Parameters, never less probable than the current ones, shape ``(d + 4,)``.
     """
-    pairs, dim = pairs_of(marks, marks), marks.x.shape[-1]
-    density = posterior(lambda t: log_evidence(pairs, y, t), prior_of_growth(dim, theta))
+    pairs, dim, rest = pairs_of(marks, marks), marks.x.shape[-1], y - prior_mean(marks)
+    density = posterior(lambda t: log_evidence(pairs, rest, t), prior_of_growth(dim, theta))
     bounds = theta.new_tensor(_BOUNDS)[:, None].expand(2, len(theta))
     end = most_probable(
         density,
@@ -70,7 +71,7 @@ def early_correlation(theta: Tensor, log_shares: Tensor, share: float) -> float:
 
     Args:
         theta: Parameters, shape ``(d + 4,)``.
-        log_shares: Log probabilities of the powers, shape ``(q,)``.
+        log_shares: Log probabilities of the hypotheses, shape ``(j,)``.
         share: Share of a training, in (0, 1].
     """
     scales, log_share = scales_of(theta), math.log(share)
@@ -78,48 +79,50 @@ def early_correlation(theta: Tensor, log_shares: Tensor, share: float) -> float:
     together = grown * scales.growth + scales.offset * (scales.rate * log_share).exp()
     early = grown.square() * scales.growth + scales.offset + scales.noise
     each = together / (early * (scales.growth + scales.offset)).sqrt()
-    return float(log_shares.exp() @ each)
+    of_powers = log_shares.reshape(len(POWERS), -1).exp().sum(-1)
+    return float(of_powers @ each)
 
 
 class GrowthModel(NamedTuple):
-    """The posterior of each power, and the powers' posterior probabilities."""
+    """The posterior of each hypothesis, and the posterior probabilities of the hypotheses."""
 
     marks: Marks
-    targets: Tensor  # values, shape: (n,) or (q, n)
+    targets: Tensor  # values less their prior means, shape: (j, n)
     theta: Tensor  # parameters, shape: (d + 4,)
     solved: Solved
-    log_shares: Tensor  # log p(q | y), shape: (q,)
+    log_shares: Tensor  # log p(j | y), shape: (j,)
 
     @classmethod
     def conditioned(cls, marks: Marks, y: Tensor, theta: Tensor) -> "GrowthModel":
         """Return the posterior given values, shape ``(n,)``."""
-        solved = solve(pairs_of(marks, marks), y, scales_of(theta))
-        return cls(marks, y, theta, solved, solved.log_evidence.log_softmax(-1))
+        rest = y - prior_mean(marks)
+        solved = solve(pairs_of(marks, marks), rest, scales_of(theta))
+        return cls(marks, rest, theta, solved, solved.log_evidence.log_softmax(-1))
 
     def mean_and_variance(self, marks: Marks) -> tuple[Tensor, Tensor]:
-        """Return means and variances of values without their noise, each ``(q, m)``."""
+        """Return means and variances of values without their noise, each ``(j, m)``."""
         scales = scales_of(self.theta)
         cross = covariance(pairs_of(marks, self.marks), scales)
-        mean = (cross @ self.solved.weights.unsqueeze(-1)).squeeze(-1)
+        rest = (cross @ self.solved.weights.unsqueeze(-1)).squeeze(-1)
         known = torch.linalg.solve_triangular(self.solved.root, cross.mT, upper=False)
-        variance = prior_variance(marks.share, scales) - known.square().sum(-2)
-        return mean, variance.clamp_min(_LEAST_VARIANCE)
+        variance = prior_variance(marks, scales) - known.square().sum(-2)
+        return prior_mean(marks) + rest, variance.clamp_min(_LEAST_VARIANCE)
 
     def chance(self, marks: Marks, value: Tensor | float) -> Tensor:  # shape: (m,)
-        """Return the probabilities that noisy values exceed a value, which may differ by power."""
+        """Return the probabilities that noisy values exceed a value, which may differ by hypothesis."""
         mean, variance = self.mean_and_variance(marks)
         noise = scales_of(self.theta).noise
         each = torch.special.ndtr((mean - value) / (variance + noise).sqrt())
         return self.log_shares.exp() @ each
 
     def with_means(self, marks: Marks) -> tuple["GrowthModel", Tensor]:
-        """Return the posterior if further values were at their means, and the means, ``(q, m)``.
+        """Return the posterior if further values were at their means, and the means, ``(j, m)``.
 
-        The powers' shares are kept.
+        The probabilities of the hypotheses are kept.
         """
         mean, _ = self.mean_and_variance(marks)
         both = Marks(*(torch.cat(pair) for pair in zip(self.marks, marks, strict=True)))
         scales = scales_of(self.theta)
-        targets = torch.cat([self.targets.expand(len(mean), -1), mean], -1)
+        targets = torch.cat([self.targets, mean - prior_mean(marks)], -1)
         solved = solve(pairs_of(both, both), targets, scales)
         return self._replace(marks=both, targets=targets, solved=solved), mean

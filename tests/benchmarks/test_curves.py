@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from benchmarks.curves import picture, signal, tables
+from benchmarks.curves import earlier, picture, signal, tables
 from benchmarks.curves.play import Ask, play, regret_at
 from benchmarks.curves.rivals import SIMPLE
 from benchmarks.curves.tabular import BUDGETS, POLICIES, Task, measure, text, verdicts
@@ -196,3 +196,28 @@ def test_verdicts_compare_ours_with_each_policy_on_the_seeds_of_both() -> None:
     rows += [row("a quarter", seed, 0.1 + 0.01 * (7 - seed)) for seed in range(8)]  # even
     lines = {line.split()[0]: line.split()[-2:] for line in verdicts(rows).splitlines()[1:4]}
     assert lines == {"random": ["+++++", "5:0"], "halving": ["-----", "0:8"], "a": ["=====", "4:4"]}
+
+
+def test_a_search_after_earlier_studies_is_played(monkeypatch):
+    case = earlier.Case(rising(), [rising(seed=1), rising(seed=2)])
+    monkeypatch.setattr(earlier, "CASES", {"rising": lambda seed: case})
+    rows = [earlier.measure(earlier.Key("rising", policy, 0)) for policy in earlier.POLICIES]
+    of = {row["policy"]: row for row in rows}
+    assert of["with studies"]["at 2"] < 0.05
+    assert of["portfolio"]["at 2"] < 0.05
+    assert of["alone"]["at 1"] > 0  # an early stop is not the end
+    said = earlier.text(rows)
+    assert "with studies against" in said
+    assert "alone against" in said
+
+
+def test_misleading_studies_hold_other_values():
+    case = earlier.Case(rising(), [rising(seed=1)])
+    (true,), (negated,), (shuffled,) = (
+        earlier.studies_of(case, 0, **options)
+        for options in ({}, {"sign": -1.0}, {"shuffled": True})
+    )
+    assert true.configs == negated.configs == shuffled.configs
+    assert [-value for value in true.values] == list(negated.values)
+    assert sorted(true.values) == sorted(shuffled.values)
+    assert true.values != shuffled.values

@@ -14,6 +14,7 @@ from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.numerics.robust import rewards_at
 from botorch_costly.optim import maximize
 from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.curves.earlier import EarlierStudies
 from botorch_costly.tuners.curves.ends import Belief, Outlook
 from botorch_costly.tuners.curves.growth import GrowthBelief
 from botorch_costly.tuners.curves.lengths import Ladder
@@ -75,6 +76,7 @@ class NewPoints:
         search: Settings of the search; the number of starts is read.
         generator: Source of randomness, on the CPU.
         tkwargs: Dtype and device of the points.
+        earlier: Earlier studies, perhaps none, with whose portfolio a search begins.
     """
 
     def __init__(
@@ -84,12 +86,19 @@ class NewPoints:
         search: Search,
         generator: torch.Generator,
         tkwargs: Tkwargs,
+        earlier: EarlierStudies,
     ) -> None:
         self.empty = torch.empty(0, space.dim, **tkwargs)
         self._space, self._generator, self._starts = space, generator, search.num_restarts
         listed = all_points(space) if listed is None else listed
         self._listed = None if listed is None else listed.to(**tkwargs)
+        self.portfolio = earlier.portfolio(self._listed)
         self._spread = self.empty if listed is not None else self._drawn(sobol(space, _SPREAD, 0))
+
+    def first(self, trainings: Trainings) -> Tensor | None:
+        """Return the next configuration of the portfolio of earlier studies; None after the last."""
+        left = self.portfolio[~_trained(self.portfolio, trainings, CLOSE)]
+        return left[0] if len(left) else None
 
     def random(self, trainings: Trainings) -> Tensor | None:
         """Return a random new configuration, shape ``(d,)``; None if all have been trained."""
@@ -140,14 +149,22 @@ class EndChooser:
         ladder: Iterations whose rewards enter the model.
         generator: Source of randomness.
         resumes: Whether a training can be resumed; otherwise it restarts from scratch.
+        earlier: Earlier studies, perhaps none.
     """
 
     def __init__(
-        self, new: NewPoints, ladder: Ladder, generator: torch.Generator, *, resumes: bool
+        self,
+        new: NewPoints,
+        ladder: Ladder,
+        generator: torch.Generator,
+        *,
+        resumes: bool,
+        earlier: EarlierStudies,
     ) -> None:
         self._new, self._generator = new, generator
         self._ladder, self._resumes = ladder, resumes
-        self._ranks, self._growth = RankBelief(new.empty, ladder), GrowthBelief(new.empty, ladder)
+        self._ranks = RankBelief(new.empty, ladder)
+        self._growth = GrowthBelief(new.empty, ladder, earlier)
         self._shares = Shares(len(self._beliefs))
 
     @property
@@ -222,9 +239,13 @@ class EndChooser:
 
 def opening_of(new: NewPoints, trainings: Trainings) -> Choice | None:
     """Return the next training before the model decides; None once it does."""
+    first = new.first(trainings)
+    if first is not None:
+        return Choice(first, None, "of the portfolio of the earlier studies' best")
     unmeasured = not len(trainings.rewards)
-    sound = len(trainings) - trainings.broken
-    if not unmeasured and (sound >= _FIRST or len(trainings) >= _MOST_FIRST):
+    others = len(trainings) - len(new.portfolio)
+    sound = others - trainings.broken
+    if not unmeasured and (sound >= _FIRST or others >= _MOST_FIRST):
         return None
     point = new.random(trainings)
     if point is not None:

@@ -8,7 +8,7 @@ values grow into final ones.
 
 Ranks tell trainings apart that differ by 0.001 as well as those that differ by 0.5, which is right where
 small differences last, and wrong where half of the trainings never leave the level of chance. Hence there
-is this belief beside that of ranks.
+is this belief beside that of ranks. It also reads earlier tasks, whose strength is averaged over, too.
 
 The promise of a training that stands still is multiplied by the probability that it moves again; if that
 is below a half, its value counts as final (``curves.standstill``).
@@ -28,6 +28,7 @@ from botorch_costly.models.growth import (
 )
 from botorch_costly.numerics.growth import Marks
 from botorch_costly.numerics.improvement import log_excess
+from botorch_costly.tuners.curves.earlier import EarlierStudies
 from botorch_costly.tuners.curves.ends import Outlook, costs_of, marks_of
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.standstill import Movement, movements
@@ -75,18 +76,21 @@ class GrowthOutlook(Outlook):
 
     Args:
         model: The model of all values, pending segments included.
-        best: Best latest value of a training for each power, in units of growth, shape ``(q, 1)``.
+        best: Best latest value of a training for each hypothesis, in units of growth, ``(j, 1)``.
+        earlier: Earlier studies, perhaps none.
         *others: Arguments of ``Outlook``.
     """
 
-    def __init__(self, model: GrowthModel, best: Tensor, *others: Any) -> None:
+    def __init__(
+        self, model: GrowthModel, best: Tensor, earlier: EarlierStudies, *others: Any
+    ) -> None:
         super().__init__(*others)
-        self._model, self._best = model, best
+        self._model, self._best, self._earlier = model, best, earlier
 
     def log_improvement(self, X: Tensor) -> Tensor:
         """Return the log expected improvements of the ends of configurations ``batch_shape x d``."""
         points = X.reshape(-1, X.shape[-1]).to(self._model.targets)
-        ends = Marks(points, torch.ones_like(points[:, 0]))
+        ends = Marks(points, torch.ones_like(points[:, 0]), self._earlier.means(points))
         mean, variance = self._model.mean_and_variance(ends)
         sd = variance.sqrt()
         each = sd.log() + log_excess((mean - self._best) / sd)
@@ -96,7 +100,8 @@ class GrowthOutlook(Outlook):
     def exceeds(self, training: Training, until: int) -> float:
         """Return the probability that the value after an iteration exceeds the best one, if it moves."""
         share = self._model.targets.new_tensor([until / training.length])
-        at = Marks(training.point.to(share).unsqueeze(0), share)
+        point = training.point.to(share).unsqueeze(0)
+        at = Marks(point, share, self._earlier.means(point))
         return float(self._model.chance(at, self._best))
 
 
@@ -106,12 +111,13 @@ class GrowthBelief:
     Args:
         like: Empty tensor, shape ``(0, d)``, on the device of configurations.
         ladder: Iterations whose rewards enter the model, besides the first and the latest one.
+        earlier: Earlier studies, perhaps none.
     """
 
-    def __init__(self, like: Tensor, ladder: Ladder) -> None:
-        self._ladder, self._fitted_rows = ladder, 0
+    def __init__(self, like: Tensor, ladder: Ladder, earlier: EarlierStudies) -> None:
+        self._ladder, self._earlier, self._fitted_rows = ladder, earlier, 0
         self._theta = prior_of_growth(like.shape[-1], like.double()).mean
-        self._log_shares: Tensor | None = None  # of the powers, at the latest fit
+        self._log_shares: Tensor | None = None  # of the hypotheses, at the latest fit
 
     def outlook(self, trainings: Trainings, generator: torch.Generator) -> GrowthOutlook:
         """Return the posterior of final rewards; refit first if there are many new rows.
@@ -132,9 +138,9 @@ class GrowthBelief:
         best = rows.targets.new_full((len(model.log_shares), 1), rows.best)
         pending = [t for t in trainings if t.until is not None]
         if pending:
-            model, means = model.with_means(_marks_of_pending(pending, rows.targets))
+            model, means = model.with_means(self._marks_of_pending(pending))
             best = torch.maximum(best, means.amax(-1, keepdim=True))
-        return GrowthOutlook(model, best, costs_of(trainings), still)
+        return GrowthOutlook(model, best, self._earlier, costs_of(trainings), still)
 
     def rows(self, trainings: Trainings, still: Mapping[int, Movement]) -> Rows:
         """Return the configurations, shares and values that enter the model."""
@@ -147,7 +153,7 @@ class GrowthBelief:
         points, shares, values = zip(*rows, strict=True)
         x, among = torch.stack(points).to(self._theta), rewards.new_tensor(values)
         unit, best = Unit.of(firsts, among), rewards.new_tensor([t.latest for t in measured])
-        marks = Marks(x, x.new_tensor(shares))
+        marks = Marks(x, x.new_tensor(shares), self._earlier.means(x))
         return Rows(marks, unit(among).to(x), float(unit(best).max()))
 
     def _marks(
@@ -162,6 +168,11 @@ class GrowthBelief:
         if first is not None and first < min(self._ladder.rungs(training.length)[0], training.done):
             marks = [(first / training.length, training.curve[first - 1]), *marks]
         return [*marks, (1.0, lowest)] if training.broken else marks
+
+    def _marks_of_pending(self, trainings: list[Training]) -> Marks:
+        x = torch.stack([t.point for t in trainings]).to(self._theta)
+        shares = [t.until / t.length for t in trainings if t.until is not None]
+        return Marks(x, x.new_tensor(shares), self._earlier.means(x))
 
     def early_signal(self, share: float) -> float | None:
         """Return the correlation of a value after a share of a training with its final value."""
@@ -189,9 +200,3 @@ def _thinned(rows: Rows) -> tuple[Marks, Tensor]:
     kept = torch.linspace(0, number - 1, _MOST_FITTED, dtype=torch.float64).round().long()
     kept = kept.to(rows.targets.device)
     return Marks(*(values[kept] for values in rows.marks)), rows.targets[kept]
-
-
-def _marks_of_pending(trainings: list[Training], like: Tensor) -> Marks:
-    x = torch.stack([t.point for t in trainings]).to(like)
-    shares = [t.until / t.length for t in trainings if t.until is not None]
-    return Marks(x, x.new_tensor(shares))

@@ -17,7 +17,9 @@ from botorch_costly.errors import check, check_rate, is_power_of_two
 from botorch_costly.parameters import Plain
 from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.space import SearchSpace
+from botorch_costly.task_records import Task
 from botorch_costly.tuners.curves.choice import Chooser, EndChooser, NewPoints
+from botorch_costly.tuners.curves.earlier import EarlierStudies
 from botorch_costly.tuners.curves.lengths import Lengths
 from botorch_costly.tuners.curves.outcomes import curve_observation_of
 from botorch_costly.tuners.curves.scores import Compression, ScoreChooser
@@ -45,6 +47,9 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         space: Search space of the configurations.
         iterations: Iterations of a whole training, such as its epochs: a number, or the name of the
             ``Integer`` parameter that holds it.
+        tasks: Earlier studies, with final values of the same metric in the same direction. A search
+            begins with three configurations that are good on them, and learns how much they say here.
+        fill: Values of parameters that the tasks lack, by name; see ``Task.in_space``.
         candidates: Configurations to choose from; the whole space if omitted.
         lengths: Iterations of a whole training of each candidate, in place of ``iterations``.
         shortest: Iterations of the shortest segment of a new training.
@@ -61,8 +66,9 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
             devices.
 
     Raises:
-        InvalidArgumentError: If an argument is outside its range, or there is no such device here.
-        InvalidConfigError: If a candidate does not belong to the space.
+        InvalidArgumentError: If an argument is outside its range, there is no such device here, or there
+            are tasks beside a compression.
+        InvalidConfigError: If a candidate, or all of a task, does not belong to the space.
         InvalidSpaceError: If the space holds a single configuration.
 
     Example:
@@ -97,6 +103,8 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         space: SearchSpace,
         iterations: int | str | None = None,
         *,
+        tasks: Sequence[Task] = (),
+        fill: Mapping[str, Any] | None = None,
         candidates: Sequence[Mapping[str, Plain]] | None = None,
         lengths: Sequence[int] | None = None,
         shortest: int = 1,
@@ -115,9 +123,14 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         check(isinstance(search, Search), "search", "a Search", search)
         compressed = compression is None or isinstance(compression, Compression)
         check(compressed, "compression", "a Compression or None", compression)
+        sign = sign_of(maximize)
+        earlier = EarlierStudies(space, tasks, sign, fill=fill, tkwargs=domain.tkwargs)
+        none = compression is None or not len(tasks)
+        check(none, "tasks", "none beside a compression", f"{len(tasks)} tasks")
         options = {
             "iterations": wholes.described,
             "candidates": wholes.digest,
+            "tasks": earlier.digest,
             "shortest": shortest,
             "resumes": resumes,
             "maximize": maximize,
@@ -127,11 +140,10 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
             "dtype": dtype,
         }
         ladder, generator, self.resumes = wholes.ladder(shortest), generator_of(seed), resumes
-        new = NewPoints(space, wholes.points, search, generator, domain.tkwargs)
-        chooser: Chooser = EndChooser(new, ladder, generator, resumes=resumes)
+        new = NewPoints(space, wholes.points, search, generator, domain.tkwargs, earlier)
+        chooser: Chooser = EndChooser(new, ladder, generator, resumes=resumes, earlier=earlier)
         if compression is not None:
             chooser = ScoreChooser(new, ladder, generator, compression, resumes=resumes)
-        sign = sign_of(maximize)
         strategy = CurveStrategy(domain, wholes, ladder, chooser, sign, resumes=resumes)
         super().__init__(domain, strategy, horizon=horizon, maximize=maximize, options=options)
         self.predicts = compression is None  # scores of curves are in no unit of the values

@@ -6,16 +6,19 @@ from dataclasses import replace
 import pytest
 import torch
 
+from botorch_costly.tuners.curves.earlier import EarlierStudies
 from botorch_costly.tuners.curves.growth import GrowthBelief, Unit
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.standstill import Movement
 from botorch_costly.tuners.curves.trainings import Training
 from tests.oracles import ends
 from tests.oracles import growth as oracle
-from tests.tuners.curves.playing import made, play
+from tests.tuners.curves.playing import SPACE, made, play
 from tests.tuners.curves.test_ranks import BEGUN, NO_CONFIG, training, trainings_of
 
 GENERATOR = torch.Generator()
+TKWARGS = {"dtype": torch.float64, "device": torch.device("cpu")}
+NO_TASKS = EarlierStudies(SPACE, [], 1.0, fill=None, tkwargs=TKWARGS)
 FIRSTS = [1.0, 0.5, 0.0, 0.2]  # of BEGUN; the first value of training 2 is 0
 # Shares and values of BEGUN, most advanced first: rungs, the latest, and the end of what diverged.
 MARKS = [
@@ -31,22 +34,22 @@ def rows_of_begun():
     rows.append((BEGUN[3].point.tolist(), 1.0, 0.0))
     values = [value for *_, value in rows]
     unit = oracle.in_units(values, FIRSTS)
-    return [row[:2] for row in rows], [unit(value) for value in values], unit
+    return [(*row[:2], ()) for row in rows], [unit(value) for value in values], unit
 
 
 def belief_of(trainings):
-    belief = GrowthBelief(NO_CONFIG, Ladder(1))
+    belief = GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS)
     return belief, belief.outlook(trainings, GENERATOR)
 
 
 def test_rows_and_units_are_those_of_the_text():
-    rows = GrowthBelief(NO_CONFIG, Ladder(1)).rows(trainings_of(*BEGUN), {})
+    rows = GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS).rows(trainings_of(*BEGUN), {})
     found = zip(
         rows.marks.x.tolist(), rows.marks.share.tolist(), rows.targets.tolist(), strict=True
     )
     slow, values, unit = rows_of_begun()
     expected = sorted(
-        (*point, share, value) for (point, share), value in zip(slow, values, strict=True)
+        (*point, share, value) for (point, share, _), value in zip(slow, values, strict=True)
     )
     for ours, theirs in zip(sorted((*x, s, y) for x, s, y in found), expected, strict=True):
         assert ours == pytest.approx(theirs)
@@ -125,7 +128,7 @@ def test_chances_are_small_for_what_stands_still():
 
 def test_rows_are_bounded_and_the_most_advanced_stay(monkeypatch):
     monkeypatch.setattr("botorch_costly.tuners.curves.growth._MOST_ROWS", 5)
-    rows = GrowthBelief(NO_CONFIG, Ladder(1)).rows(trainings_of(*BEGUN), {})
+    rows = GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS).rows(trainings_of(*BEGUN), {})
     assert rows.marks.share.tolist() == [1.0, 1.0, 0.75, 0.5, 0.25]
 
 
@@ -154,7 +157,7 @@ def test_parameters_are_fitted_as_rows_come_in():
 
 def test_a_state_continues():
     trainings = trainings_of(*BEGUN)
-    (belief, outlook), other = belief_of(trainings), GrowthBelief(NO_CONFIG, Ladder(1))
+    (belief, outlook), other = belief_of(trainings), GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS)
     other.load_state_dict(belief.state_dict())
     point = torch.tensor([[0.3, 0.2]], dtype=torch.float64)
     assert torch.equal(other.outlook(trainings, GENERATOR).promise(point), outlook.promise(point))
@@ -162,5 +165,5 @@ def test_a_state_continues():
 
 def test_any_lengths_go_together():
     other = replace(BEGUN[0], number=7, length=4)
-    rows = GrowthBelief(NO_CONFIG, Ladder(1)).rows(trainings_of(*BEGUN, other), {})
+    rows = GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS).rows(trainings_of(*BEGUN, other), {})
     assert sorted(rows.marks.share.tolist())[-3:] == [1.0, 1.0, 1.0]

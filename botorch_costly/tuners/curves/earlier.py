@@ -1,0 +1,85 @@
+"""Earlier studies of a search over trainings: what they say of configurations, and where to begin."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_costly.ask_tell.design import sobol
+from botorch_costly.ask_tell.domain import digest_of
+from botorch_costly.ask_tell.surroundings import one_thread
+from botorch_costly.device import Tkwargs
+from botorch_costly.errors import InvalidArgumentError, check
+from botorch_costly.models import TaskEnsemble
+from botorch_costly.numerics.portfolio import greedy_portfolio
+from botorch_costly.numerics.robust import normal_scores
+from botorch_costly.space import SearchSpace
+from botorch_costly.task_records import Task
+
+_FIRST = 3  # size of the portfolio
+_SPREAD = 512  # Sobol points among which it is chosen, besides the best of each study
+_BEST = 8  # of each study
+
+
+class EarlierStudies:
+    """Final values of earlier studies, as Gaussian processes of their ranks.
+
+    Values count by their normal scores within their study: studies may have different units, and one
+    value far off the others does not set the scale.
+
+    Args:
+        space: Search space of the configurations.
+        tasks: Earlier studies, with final values of the same metric.
+        sign: 1.0, or -1.0 if smaller values are better.
+        fill: Values of parameters that the studies lack, by name.
+        tkwargs: Dtype and device of the Gaussian processes.
+
+    Raises:
+        InvalidArgumentError: If ``tasks`` is no list of tasks.
+        InvalidConfigError: If all of a task does not belong to the space.
+    """
+
+    def __init__(
+        self,
+        space: SearchSpace,
+        tasks: Sequence[Task],
+        sign: float,
+        *,
+        fill: Mapping[str, Any] | None,
+        tkwargs: Tkwargs,
+    ) -> None:
+        listed = isinstance(tasks, Sequence) and all(isinstance(task, Task) for task in tasks)
+        check(listed, "tasks", "a list of Task", tasks, InvalidArgumentError)
+        studies = [task.in_space(space, fill=fill) for task in tasks]
+        self.digest = digest_of([table for s in studies for table in (s.points, s.values)])
+        self._empty = torch.empty(0, space.dim, **tkwargs)
+        self._ensemble = None
+        self._pool = self._empty
+        if studies:
+            scores = [normal_scores(sign * study.values) for study in studies]
+            points = [study.points for study in studies]
+            best = [
+                x[y.topk(min(_BEST, len(y))).indices] for x, y in zip(points, scores, strict=True)
+            ]
+            self._pool = torch.cat([*best, sobol(space, _SPREAD, 0).to(points[0])]).to(self._empty)
+            with one_thread(max(map(len, scores))):
+                near = [[part.to(**tkwargs) for part in parts] for parts in (points, scores)]
+                self._ensemble = TaskEnsemble(*near).fit()
+
+    def means(self, X: Tensor) -> Tensor:
+        """Return the posterior means of the studies at points ``n x d``, in normal scores, ``n x T``."""
+        if self._ensemble is None:
+            return X.new_empty(len(X), 0)
+        return self._ensemble.means(X.to(self._empty)).mT.to(X)
+
+    def portfolio(self, listed: Tensor | None) -> Tensor:
+        """Return points of which each is good in studies that those before it are not good in, ``k x d``.
+
+        Args:
+            listed: Candidates, shape ``(n, d)``; None for the whole space.
+        """
+        if self._ensemble is None:
+            return self._empty
+        pool = self._pool if listed is None else listed.to(self._empty)
+        return pool[greedy_portfolio(self.means(pool).mT, min(_FIRST, len(pool)))]

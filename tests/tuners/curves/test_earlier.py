@@ -1,0 +1,144 @@
+"""Earlier studies of a search over trainings."""
+
+import math
+
+import pytest
+import torch
+
+import botorch_costly as bc
+from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, StateMismatchError
+from botorch_costly.numerics.robust import normal_scores
+from botorch_costly.tuners.curves.earlier import EarlierStudies
+from tests.cases import quick
+from tests.tuners.curves.playing import LENGTH, SPACE, made, play, reward
+
+TKWARGS = {"dtype": torch.float64, "device": torch.device("cpu")}
+
+
+def configs_of(number, seed):
+    points = SPACE.sample(number, torch.Generator().manual_seed(seed))
+    return [SPACE.decode(point) for point in points]
+
+
+def study(number=40, seed=0, sign=1.0, moved=0.0):
+    """Final values of trainings of which the best rate is moved by some decades."""
+    configs = configs_of(number, seed)
+    ends = [reward({**c, "lr": c["lr"] * 10**-moved}, LENGTH) for c in configs]
+    return bc.Task(configs, [sign * end for end in ends], name=f"study {seed}")
+
+
+def earlier(*tasks, sign=1.0, **tkwargs):
+    return EarlierStudies(SPACE, tasks, sign, fill=None, tkwargs={**TKWARGS, **tkwargs})
+
+
+def test_without_studies_nothing_is_said():
+    none, X = earlier(), torch.rand(5, SPACE.dim, dtype=torch.float64)
+    assert none.means(X).shape == (5, 0)
+    assert len(none.portfolio(None)) == 0
+    assert len(none.portfolio(X)) == 0
+
+
+def test_studies_are_predicted_in_normal_scores():
+    task = study(60)
+    values = torch.tensor(task.values, dtype=torch.float64)
+    points = torch.stack([SPACE.encode(config) for config in task.configs])
+    means = earlier(task).means(points).squeeze(-1)
+    scores = normal_scores(values)
+    assert float(torch.corrcoef(torch.stack([means, scores]))[0, 1]) > 0.98
+    assert float((means - scores).abs().max()) < 0.7
+
+
+@pytest.mark.parametrize("change", [math.exp, lambda v: 1e200 * v, lambda v: v**3 - 7])
+def test_only_the_order_of_their_values_counts(change):
+    task = study()
+    other = bc.Task(task.configs, [change(value) for value in task.values])
+    X = torch.rand(5, SPACE.dim, dtype=torch.float64)
+    assert torch.equal(earlier(task).means(X), earlier(other).means(X))
+
+
+def test_the_portfolio_is_good_on_the_studies():
+    tasks = study(seed=0), study(seed=1, moved=0.5)
+    for listed in (None, torch.stack([SPACE.encode(c) for c in configs_of(50, 5)])):
+        points = earlier(*tasks).portfolio(listed)
+        assert len(points) == 3
+        assert len(torch.unique(points, dim=0)) == 3
+        ends = [reward(SPACE.decode(point), LENGTH) for point in points]
+        assert max(ends) > -0.5
+        if listed is not None:
+            assert all((listed == point).all(-1).any() for point in points)
+
+
+def test_a_search_begins_with_the_portfolio_and_is_better():
+    ours, theirs = made(tasks=[study()]), made()
+    asked = play(ours, 12)
+    play(theirs, 12)
+    assert [a.reason for a in asked[:3]] == 3 * ["of the portfolio of the earlier studies' best"]
+    assert asked[3].reason == "a first look, at random"
+    best, other = (reward(o.best(), LENGTH) for o in (ours, theirs))
+    assert best >= other - 0.05
+    assert best > -0.3
+
+
+@pytest.mark.parametrize("seed", quick([0, 1, 2], 0))
+def test_studies_that_mislead_do_little_harm(seed):
+    paid = []
+    for tasks in ([study(sign=-1.0)], []):
+        optimizer = made(seed, tasks=tasks)
+        while reward(optimizer.best() or {"lr": 1e-4, "width": 1}, LENGTH) < -0.3:
+            play(optimizer, 1)
+        paid.append(optimizer.total_cost)
+    assert paid[0] < 2 * paid[1] + 10 * LENGTH
+
+
+def test_smaller_may_be_better():
+    task = study()
+    losses = bc.Task(task.configs, [-value for value in task.values])
+    ours, theirs = made(tasks=[losses], maximize=False), made(tasks=[task])
+    assert play(ours, 8, change=lambda value: -value) == play(theirs, 8)
+
+
+def test_a_state_belongs_to_its_studies(tmp_path):
+    optimizer, same, other = (
+        made(tasks=tasks) for tasks in ([study()], [study()], [study(seed=3)])
+    )
+    play(optimizer, 9)
+    bc.save(tmp_path / "search.pt", search=optimizer)
+    bc.load(tmp_path / "search.pt", search=same)
+    assert same.ask() == optimizer.ask()
+    with pytest.raises(StateMismatchError, match="tasks"):
+        bc.load(tmp_path / "search.pt", search=other)
+
+
+@pytest.mark.parametrize("tasks", [study(), [1], "ab", None])
+def test_what_is_no_list_of_tasks_is_refused(tasks):
+    with pytest.raises(InvalidArgumentError, match="tasks: Expected a list of Task"):
+        made(tasks=tasks)
+
+
+def test_a_study_of_another_space_is_refused():
+    with pytest.raises(InvalidConfigError):
+        made(tasks=[bc.Task([{"depth": 3}], [0.5])])
+
+
+def test_parameters_that_a_study_lacks_are_filled():
+    rates = bc.Task([{"lr": 10.0 ** (-k / 4)} for k in range(4, 17)], list(range(13)))
+    narrow, wide = (made(tasks=[rates], fill={"width": width}).ask() for width in (1, 8))
+    assert (narrow.config["width"], wide.config["width"]) == (1, 8)
+
+
+def test_studies_do_not_go_with_a_compression():
+    with pytest.raises(InvalidArgumentError, match="tasks: Expected none beside a compression"):
+        made(tasks=[study()], compression=bc.Compression())
+
+
+@pytest.mark.parametrize("values", [[0.5], [0.5] * 9, [0.5, None, math.nan, 0.7]])
+def test_small_equal_and_failed_studies_are_read(values):
+    configs = configs_of(len(values), 0)
+    asked = play(made(tasks=[bc.Task(configs, values)]), 6)
+    assert len(asked) == 6
+
+
+def test_single_precision_begins_alike():
+    single = made(tasks=[study()], dtype=torch.float32)
+    play(single, 6)
+    assert single.ask().config
