@@ -38,6 +38,8 @@ class Task:
         name: Name of the study, for messages.
         names: Names of the columns of ``n x d`` numbers; if omitted, the parameters of the space in which
             the task is later encoded, in its order.
+        progress: Share of a whole training, in (0, 1], after which each value was measured; all at the
+            end if omitted. A curve is several observations of one configuration.
         texts: The numbers of each configuration as written in a file, by name, such as ``"3.10"``. They
             distinguish the options of a ``Choice``, and are ignored by comparisons of tasks.
 
@@ -49,7 +51,8 @@ class Task:
         InvalidShapeError: If there is no observation, the lengths differ, or ``configs`` are neither
             mappings nor a table of finite numbers with a column for each name.
         InvalidConfigError: If a mapping contains anything but plain values by string names.
-        InvalidArgumentError: If a value is no number, or the names are not distinct strings.
+        InvalidArgumentError: If a value is no number, a share is not in (0, 1], or the names are not
+            distinct strings.
 
     Example:
         >>> task = Task([{"lr": 0.1}, {"lr": 0.01}], [0.8, float("nan")], name="digits")
@@ -64,6 +67,7 @@ class Task:
     _: KW_ONLY
     name: str | None = None
     names: tuple[str, ...] | None = None
+    progress: tuple[float, ...] | None = None
     texts: tuple[FrozenConfig, ...] | None = field(default=None, compare=False)
 
     def __init__(
@@ -73,6 +77,7 @@ class Task:
         *,
         name: str | None = None,
         names: Sequence[str] | None = None,
+        progress: Sequence[float] | np.ndarray | Tensor | None = None,
         texts: Sequence[Mapping[str, str]] | None = None,
     ) -> None:
         check(name is None or isinstance(name, str), "name", "a string or None", name)
@@ -82,6 +87,7 @@ class Task:
         check(is_complete, "values", expected, f"{len(measured)}", InvalidShapeError)
         fields: dict[str, Any] = {"configs": observed, "values": measured, "name": name}
         fields |= {"texts": _texts(texts, observed), "names": _names(names, observed)}
+        fields |= {"progress": _progress(progress, len(observed))}
         for key, value in fields.items():
             object.__setattr__(self, key, value)
 
@@ -144,6 +150,7 @@ class Task:
         names = None if self.names is None else list(self.names)
         values = list(self.values)
         entries = {"configs": configs, "values": values, "name": self.name, "names": names}
+        entries |= {} if self.progress is None else {"progress": list(self.progress)}
         return entries if self.texts is None else {**entries, "texts": list(map(dict, self.texts))}
 
     @classmethod
@@ -219,6 +226,19 @@ def _names(names: Sequence[str] | None, configs: Sequence[Any]) -> tuple[str, ..
     width, expected = len(configs[0]), f"{len(names)} columns, one for each of {list(names)}"
     check(width == len(names), "configs", expected, f"{width}", InvalidShapeError)
     return tuple(names)
+
+
+def _progress(progress: Any, number: int) -> tuple[float, ...] | None:
+    """Return the shares of trainings; None if all values are final."""
+    if progress is None:
+        return None
+    shares = _values(progress)
+    expected = f"{number} numbers, one a configuration"
+    check(len(shares) == number, "progress", expected, f"{len(shares)}", InvalidShapeError)
+    wrong = [share for share in shares if share is None or not 0 < share <= 1]
+    check(not wrong, "progress", "shares of a whole training, in (0, 1]", wrong[:1])
+    finals = all(share == 1 for share in shares)
+    return None if finals else tuple(share for share in shares if share is not None)
 
 
 def _texts(

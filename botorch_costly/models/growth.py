@@ -31,6 +31,7 @@ _SLOPE = 1e-2  # gradient tolerance of a search, nats per log unit
 _GAIN = 1e-5  # relative decrease of the loss below which a search ends
 _STEPS = 25  # evaluations of a search after the first
 _LEAST_VARIANCE = 1e-8
+_MOST_FITTED = 150  # rows
 
 
 def prior_of_growth(dim: int, like: Tensor) -> NormalPrior:
@@ -64,6 +65,15 @@ def fit_growth(marks: Marks, y: Tensor, theta: Tensor) -> Tensor:
         value_tolerance=_GAIN,
     )
     return torch.where(end.log_density.isfinite(), end.theta, theta)
+
+
+def thinned(marks: Marks, y: Tensor, most: int = _MOST_FITTED) -> tuple[Marks, Tensor]:
+    """Return at most some number of rows, evenly spread over their order."""
+    number = len(y)
+    if number <= most:
+        return marks, y
+    kept = torch.linspace(0, number - 1, most, dtype=torch.float64).round().long().to(y.device)
+    return Marks(*(column[kept] for column in marks)), y[kept]
 
 
 def early_correlation(theta: Tensor, log_shares: Tensor, share: float) -> float:

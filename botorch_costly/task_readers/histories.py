@@ -12,6 +12,7 @@ from botorch_costly.errors import check, check_count
 from botorch_costly.plain import tupled
 from botorch_costly.population_records import FAILED
 from botorch_costly.records import FrozenConfig
+from botorch_costly.task_readers.curves import CurvePoint, task_of_curves
 from botorch_costly.task_records import Task
 
 Row = Mapping[str, Any]
@@ -28,6 +29,7 @@ def task_from_history(
     *,
     where: Callable[[Row], bool] | None = None,
     name: str | None = None,
+    iterations: int | str | None = None,
 ) -> Task:
     """Read the history of an optimizer of this package, in the order of its rounds.
 
@@ -38,7 +40,8 @@ def task_from_history(
     - ``TwinTuner``: the metric of each query, and the configuration before schedules (``peak``).
     - ``PopulationTuner``: the metric and the configuration of each member that was queried.
     - ``CurveOptimizer``: one observation per training. Its value is the last reward of the training,
-      regardless of the number of iterations; it is failed if the training diverged.
+      regardless of the number of iterations; it is failed if the training diverged. With ``iterations``
+      all values of all curves are read, with their progress, for the next ``CurveOptimizer``.
     - ``SubsetOptimizer``: the value of each evaluation. If fidelities differ, ``where`` must select
       evaluations with equal fidelities.
 
@@ -48,10 +51,12 @@ def task_from_history(
             ``lambda row: row["fidelities"]["fraction"] == 1.0``, or ``lambda row: row["until"] == 27``
             for whole trainings; all rows if omitted.
         name: Name of the task.
+        iterations: Iterations of a whole training, or the name of the parameter that holds them, in a
+            history of a ``CurveOptimizer``.
 
     Raises:
-        InvalidArgumentError: If the rows are not those of a history, none has an outcome, or fidelities
-            differ and ``where`` is omitted.
+        InvalidArgumentError: If the rows are not those of a history, none has an outcome, fidelities
+            differ and ``where`` is omitted, or a curve is longer than a whole training.
 
     Example:
         >>> row = {"round": 0, "config": {"lr": 0.1}, "reward": 0.8, "failed": False}
@@ -59,7 +64,11 @@ def task_from_history(
         >>> task_from_history(history).values
         (0.8,)
     """
-    return _task(_outcomes(history, where), name)
+    rows = list(history)
+    outcomes = _outcomes(rows, where)
+    if iterations is None:
+        return _task(outcomes, name)
+    return _of_curves([row for row in rows if where is None or where(row)], iterations, name)
 
 
 def tasks_from_history(
@@ -100,6 +109,22 @@ def tasks_from_history(
         for number, outcomes in windows.items()
         if any(outcome.value is not None for outcome in outcomes)
     ]
+
+
+def _of_curves(rows: Sequence[Row], iterations: int | str, name: str | None) -> Task:
+    """Return all values of all curves; a training that diverged is one failed observation."""
+    for row in rows:
+        check({"curve", "since"} <= set(row), "history", "rows of a CurveOptimizer", sorted(row))
+    broken = {row["training"]: row for row in rows if row["broken"]}
+    points = [
+        CurvePoint(row["config"], row["since"] + k, value)
+        for row in rows
+        if row["training"] not in broken
+        for k, value in enumerate(row["curve"] or (), 1)
+        if not _is_missing(value)
+    ]
+    failed = [CurvePoint(row["config"], 1, None) for row in broken.values()]
+    return task_of_curves([*points, *failed], iterations, name=name)
 
 
 def _task(outcomes: Sequence[_Outcome], name: str | None) -> Task:

@@ -1,26 +1,39 @@
 """Studies of Optuna and Ax, read through their attributes, without importing these packages."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from botorch_costly.errors import check
 from botorch_costly.records import FrozenConfig
+from botorch_costly.task_readers.curves import CurvePoint, task_of_curves
 from botorch_costly.task_records import Task
 
 
-def task_from_optuna(study: Any, *, maximize: bool = True, name: str | None = None) -> Task:
+def task_from_optuna(
+    study: Any,
+    *,
+    maximize: bool = True,
+    name: str | None = None,
+    iterations: int | str | None = None,
+    first_step: int = 0,
+) -> Task:
     """Read a study of Optuna: the parameters and value of each completed trial, in their order.
 
-    Trials that were pruned, failed or are running are left out. A trial of a conditional space has only
-    the parameters that it drew; ``Task.in_space`` fills in the others.
+    Trials that were pruned, failed or are running are left out. With ``iterations`` the reported values
+    of completed and pruned trials are read, with their progress, for a ``CurveOptimizer``. A trial of a
+    conditional space has only the parameters that it drew; ``Task.in_space`` fills in the others.
 
     Args:
         study: An ``optuna.Study`` with one objective.
         maximize: Whether the new optimizer maximizes. If the study has the other direction, the sign of
             its values is changed.
         name: Name of the task; that of the study if omitted.
+        iterations: Iterations of a whole training, or the name of the parameter that holds them.
+        first_step: Step of the report after the first iteration.
 
     Raises:
-        InvalidArgumentError: If ``study`` is not a study, has several objectives, or no completed trial.
+        InvalidArgumentError: If ``study`` is not a study, has several objectives, or no completed trial,
+            or a curve is longer than a whole training.
         InvalidConfigError: If a trial has a parameter that is not a plain value.
 
     Example:
@@ -37,12 +50,24 @@ def task_from_optuna(study: Any, *, maximize: bool = True, name: str | None = No
     directions = [direction.name for direction in study.directions]
     check(len(directions) == 1, "study", "a study with one objective", directions)
     trials = study.trials
+    sign = _sign(lower=directions[0] == "MINIMIZE", maximize=maximize)
+    title = study.study_name if name is None else name
+    if iterations is not None:
+        return task_of_curves(_reports(trials, sign, first_step), iterations, name=title)
     done = [trial for trial in trials if trial.state.name == "COMPLETE"]
     check(len(done) > 0, "study", "a completed trial", f"none of {len(trials)} trials")
-    sign = _sign(lower=directions[0] == "MINIMIZE", maximize=maximize)
     configs = [FrozenConfig.from_json(trial.params) for trial in done]
-    title = study.study_name if name is None else name
     return Task(configs, [sign * trial.value for trial in done], name=title)
+
+
+def _reports(trials: Sequence[Any], sign: float, first_step: int) -> list[CurvePoint]:
+    """Return the reported values of completed and pruned trials."""
+    return [
+        CurvePoint(FrozenConfig.from_json(trial.params), step - first_step + 1, sign * value)
+        for trial in trials
+        if trial.state.name in ("COMPLETE", "PRUNED")
+        for step, value in sorted(trial.intermediate_values.items())
+    ]
 
 
 def task_from_ax(

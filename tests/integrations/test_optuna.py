@@ -1,6 +1,7 @@
 """Optuna's studies, sampled after earlier ones: in one process, in threads, in two processes."""
 
 import copy
+import math
 import pickle
 import subprocess
 import sys
@@ -20,7 +21,11 @@ from optuna.distributions import (  # noqa: E402
     IntDistribution,
 )
 
-from botorch_costly.integrations.optuna import TransferSampler, trials  # noqa: E402
+from botorch_costly.integrations.optuna import (  # noqa: E402
+    CurveSampler,
+    TransferSampler,
+    trials,
+)
 from botorch_costly.integrations.optuna.distributions import Distributions  # noqa: E402
 from botorch_costly.integrations.optuna.outcomes import CLAIM, Outcomes  # noqa: E402
 from tests.integrations import optuna_program as program  # noqa: E402
@@ -308,3 +313,22 @@ def test_what_is_refused(earlier, monkeypatch):
     monkeypatch.setattr("botorch_costly.integrations.extras.version", lambda _: "3.6.1")
     with pytest.raises(MissingExtraError, match=r"botorch_costly\[optuna\]"):
         TransferSampler([earlier])
+
+
+def test_curves_of_an_earlier_study_begin_the_next_search():
+    earlier = optuna.create_study(sampler=program.curves())
+    earlier.optimize(program.objective_of_curves, n_trials=12)
+    task = bc.task_from_optuna(earlier, iterations=9)
+    assert task.progress is not None
+    sampler = CurveSampler("epochs", distributions=program.OF_CURVES, tasks=[task])
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(program.objective_of_curves, n_trials=3)
+    decided = sampler._studied.trials._trials._optimizer.history
+    assert all("portfolio" in row["reason"] for row in decided)
+    away = min(abs(math.log10(trial.params["lr"]) + 2) for trial in study.trials)
+    assert away < 1.0  # of a range of three decades
+
+
+def test_tasks_of_a_sampler_of_curves_are_checked():
+    with pytest.raises(InvalidArgumentError, match="tasks: Expected a list of Task"):
+        CurveSampler("epochs", tasks=[1])

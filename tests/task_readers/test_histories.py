@@ -225,3 +225,25 @@ def test_fidelities_of_any_kind_are_compared():
     assert len(bc.task_from_history(rows[:1])) == 1
     with pytest.raises(InvalidArgumentError, match="history: Expected equal fidelities"):
         bc.task_from_history(rows)
+
+
+def test_curves_of_a_search_are_read_with_their_progress():
+    search = bc.CurveOptimizer(LINE, 8, seed=1)
+    first = search.ask()
+    search.tell(first, [0.1 * k for k in range(1, first.until + 1)])
+    search.tell(search.enqueue(first.config, 4, training=first.training), [0.3, None, 0.5])
+    search.tell(search.enqueue({"x": 0.5}, 2), [0.2, math.nan])
+    search.tell(search.enqueue({"x": 0.25}, 8), None)
+    task = bc.task_from_history(search.history, iterations=8)
+    read = [
+        (c["x"], v, s) for c, v, s in zip(task.configs, task.values, task.progress, strict=True)
+    ]
+    x = first.config["x"]
+    assert read == [(x, 0.1, 1 / 8), (x, 0.3, 2 / 8), (x, 0.5, 4 / 8), (0.5, None, 1 / 8)]
+    named = bc.task_from_history(search.history, iterations=8, name="last month")
+    assert named.name == "last month"
+
+
+def test_only_a_search_over_curves_has_curves():
+    with pytest.raises(InvalidArgumentError, match="history: Expected rows of a CurveOptimizer"):
+        bc.task_from_history(online_history(), iterations=8)

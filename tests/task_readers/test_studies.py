@@ -177,3 +177,37 @@ def test_a_real_experiment_of_ax():
     expected = bc.Task([{"lr": 0.05}, {"lr": 0.025}], [-0.5, -0.25], name="real")
     assert bc.task_from_ax(client, "loss") == expected
     assert bc.task_from_ax(client._experiment, "loss") == expected
+
+
+def curve(x, *values, state="COMPLETE", first=0):
+    steps = dict(enumerate(values, first))
+    return Fake(state=named(state), params={"x": x}, value=values[-1], intermediate_values=steps)
+
+
+def test_curves_of_optuna_are_read_with_their_progress():
+    study = optuna_study(
+        curve(0.1, 1.0, 0.5, 0.25, 0.2),
+        curve(0.2, 2.0, 1.0, state="PRUNED"),
+        curve(0.3, 3.0, state="FAIL"),
+    )
+    task = bc.task_from_optuna(study, iterations=4)
+    assert [config["x"] for config in task.configs] == [0.1] * 4 + [0.2] * 2
+    assert task.values == (-1.0, -0.5, -0.25, -0.2, -2.0, -1.0)
+    assert task.progress == (0.25, 0.5, 0.75, 1.0, 0.25, 0.5)
+    later = optuna_study(curve(0.1, 1.0, 0.5, first=1))
+    assert bc.task_from_optuna(later, iterations=2, first_step=1).progress == (0.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("trials", "options", "message"),
+    [
+        ([curve(0.1, 1.0, 0.5)], {"iterations": 1}, "iterations: Expected at least 2"),
+        ([curve(0.1, 1.0)], {"iterations": 0}, "iterations"),
+        ([curve(0.1, 1.0)], {"iterations": "epochs"}, "iterations: Expected the name"),
+        ([curve(0.1, 1.0)], {"iterations": 4, "first_step": 1}, "iterations: Expected at least 0"),
+        ([], {"iterations": 4}, "history: Expected a value of a curve"),
+    ],
+)
+def test_what_are_no_curves_of_optuna(trials, options, message):
+    with pytest.raises(InvalidArgumentError, match=message):
+        bc.task_from_optuna(optuna_study(*trials), **options)

@@ -66,10 +66,12 @@ def translated(
 
 def _translated(task: Task, translation: Translation, sign: int) -> Task | None:
     fits = []
-    for params, value in zip(task.configs, task.values, strict=True):
+    shares = task.progress or (1.0,) * len(task)
+    for params, value, share in zip(task.configs, task.values, shares, strict=True):
         config = translation.part(params) if isinstance(params, Mapping) else None
         if config:
-            fits.append((config, None if value is None else sign * value))
-    if all(value is None for _, value in fits):
+            fits.append((config, None if value is None else sign * value, share))
+    if all(value is None for _, value, _ in fits):
         return None
-    return Task([config for config, _ in fits], [value for _, value in fits], name=task.name)
+    configs, values, progress = zip(*fits, strict=True)
+    return Task(configs, values, name=task.name, progress=progress)

@@ -1,15 +1,17 @@
 """A sampler of Optuna that chooses how long each trial trains, and learns from its curve."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
 from botorch_costly.errors import check, check_count
 from botorch_costly.integrations.offline import CurveTrials
+from botorch_costly.integrations.offline.translation import translated
 from botorch_costly.integrations.optuna.outcomes import Outcomes, attribute
 from botorch_costly.integrations.optuna.sampler import OfflineSampler
 from botorch_costly.integrations.optuna.trials import StudyTrials
+from botorch_costly.task_records import Task
 from botorch_costly.tuners import Compression, CurveOptimizer
 
 
@@ -37,6 +39,8 @@ class CurveSampler(OfflineSampler):
         resumes: Whether trials continue from the checkpoint that ``checkpoint_of`` returns. They continue
             its steps, too, and save a checkpoint before they end or are pruned.
         cost: User attribute with the cost of a trial; its seconds if omitted.
+        tasks: Earlier studies whose larger values are better, such as
+            ``task_from_optuna(study, iterations=27)``.
         compression: Compression of curves to scores, as in BOIL; by default the model is over ranks and
             final values.
         seed: Seed of the random generator. Processes that share a study may share it.
@@ -62,6 +66,7 @@ class CurveSampler(OfflineSampler):
         first_step: int = 0,
         resumes: bool = False,
         cost: str | None = None,
+        tasks: Sequence[Task] = (),
         compression: Compression | None = None,
         seed: int = 0,
         dtype: torch.dtype = torch.float64,
@@ -77,13 +82,19 @@ class CurveSampler(OfflineSampler):
         is_valid = compression is None or isinstance(compression, Compression)
         check(is_valid, "compression", "a Compression or None", compression)
         self._compression = compression
+        listed = isinstance(tasks, Sequence) and all(isinstance(task, Task) for task in tasks)
+        check(listed, "tasks", "a list of Task", tasks)
+        self._tasks = tasks
 
     def _begin(self, space: Mapping[str, Any], *, seed: int, maximize: bool) -> StudyTrials:
         distributions, length = self._split(space)
         ((name, iterations),) = length.items()
+        sign = 1 if maximize else -1
+        tasks = translated("tasks", self._tasks, distributions, sign) if self._tasks else ()
         optimizer = CurveOptimizer(
             distributions.space,
             iterations.high,
+            tasks=tasks,
             shortest=iterations.low,
             resumes=self._resumes,
             maximize=maximize,

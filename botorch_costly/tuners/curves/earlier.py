@@ -15,7 +15,9 @@ from botorch_costly.models import TaskEnsemble
 from botorch_costly.numerics.portfolio import greedy_portfolio
 from botorch_costly.numerics.robust import normal_scores
 from botorch_costly.space import SearchSpace
+from botorch_costly.task_encoding import EncodedTask
 from botorch_costly.task_records import Task
+from botorch_costly.tuners.curves.extrapolation import ends_of
 
 _FIRST = 3  # size of the portfolio
 _SPREAD = 512  # Sobol points among which it is chosen, besides the best of each study
@@ -25,12 +27,13 @@ _BEST = 8  # of each study
 class EarlierStudies:
     """Final values of earlier studies, as Gaussian processes of their ranks.
 
-    Values count by their normal scores within their study: studies may have different units, and one
-    value far off the others does not set the scale.
+    Where trainings were stopped early, their ends are extrapolated (``curves.extrapolation``). Values
+    count by their normal scores within their study: studies may have different units, and one value far
+    off the others does not set the scale.
 
     Args:
         space: Search space of the configurations.
-        tasks: Earlier studies, with final values of the same metric.
+        tasks: Earlier studies, with values or curves of the same metric.
         sign: 1.0, or -1.0 if smaller values are better.
         fill: Values of parameters that the studies lack, by name.
         tkwargs: Dtype and device of the Gaussian processes.
@@ -52,13 +55,15 @@ class EarlierStudies:
         listed = isinstance(tasks, Sequence) and all(isinstance(task, Task) for task in tasks)
         check(listed, "tasks", "a list of Task", tasks, InvalidArgumentError)
         studies = [task.in_space(space, fill=fill) for task in tasks]
-        self.digest = digest_of([table for s in studies for table in (s.points, s.values)])
+        tables = [table for s in studies for table in (s.points, s.values)]
+        tables += [torch.tensor(task.progress) for task in tasks if task.progress is not None]
+        self.digest = digest_of(tables)
         self._empty = torch.empty(0, space.dim, **tkwargs)
         self._ensemble = None
         self._pool = self._empty
         if studies:
-            scores = [normal_scores(sign * study.values) for study in studies]
-            points = [study.points for study in studies]
+            pairs = [_ends(task, study, sign) for task, study in zip(tasks, studies, strict=True)]
+            points, scores = zip(*((x, normal_scores(y)) for x, y in pairs), strict=True)
             best = [
                 x[y.topk(min(_BEST, len(y))).indices] for x, y in zip(points, scores, strict=True)
             ]
@@ -83,3 +88,11 @@ class EarlierStudies:
             return self._empty
         pool = self._pool if listed is None else listed.to(self._empty)
         return pool[greedy_portfolio(self.means(pool).mT, min(_FIRST, len(pool)))]
+
+
+def _ends(task: Task, study: EncodedTask, sign: float) -> tuple[Tensor, Tensor]:
+    """Return the configurations of a study, and numbers in the order of their final values."""
+    if task.progress is None:
+        return study.points, sign * study.values
+    shares = study.values.new_tensor(task.progress)[list(study.kept)]
+    return ends_of(study.points, sign * study.values, shares)

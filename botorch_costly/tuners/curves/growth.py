@@ -1,10 +1,8 @@
 r"""A belief about the values of trainings, which grow from where they begin.
 
-Values are measured in *growth*: 0 is the median of the first values of all trainings, and 1 the root mean
-square distance of all values from it. Values further below the beginning than the best lies above it
-count as equally far below, so that one loss of 1e6 does not set the unit. A training that diverged
-counts as one that ended at the lowest value seen. The model (``numerics.growth``) averages over how early
-values grow into final ones.
+Values are measured in units of growth (``curves.unit``). A training that diverged counts as one that
+ended at the lowest value seen. The model (``numerics.growth``) averages over how early values grow into
+final ones.
 
 Ranks tell trainings apart that differ by 0.001 as well as those that differ by 0.5, which is right where
 small differences last, and wrong where half of the trainings never leave the level of chance. Hence there
@@ -25,6 +23,7 @@ from botorch_costly.models.growth import (
     early_correlation,
     fit_growth,
     prior_of_growth,
+    thinned,
 )
 from botorch_costly.numerics.growth import Marks
 from botorch_costly.numerics.improvement import log_excess
@@ -33,34 +32,10 @@ from botorch_costly.tuners.curves.ends import Outlook, costs_of, marks_of
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.standstill import Movement, movements
 from botorch_costly.tuners.curves.trainings import Training, Trainings
+from botorch_costly.tuners.curves.unit import Unit
 
-_MOST_ROWS, _MOST_FITTED = 300, 150
+_MOST_ROWS = 300
 _MORE = 1.05  # growth of the number of rows that triggers a refit
-_FARTHEST = 4.0  # largest distance from the beginning, in units
-
-
-class Unit(NamedTuple):
-    """The unit of growth."""
-
-    largest: float  # size of the larger of begin and best; differences of the two could overflow
-    begin: float
-    lowest: float  # values below count as this
-    size: float
-
-    @classmethod
-    def of(cls, firsts: Tensor, values: Tensor) -> "Unit":
-        """Return the unit of the first values of trainings, and of all values."""
-        begin, best = float(firsts.median()), float(values.max())
-        largest = max(abs(begin), abs(best)) or 1.0
-        begin, best = begin / largest, best / largest
-        lowest = min(begin, 2 * begin - best)
-        apart = (values / largest).clamp_min(lowest) - begin
-        return cls(largest, begin, lowest, float(apart.square().mean().sqrt()) or 1.0)
-
-    def __call__(self, values: Tensor) -> Tensor:
-        """Return values in the unit."""
-        apart = (values / self.largest).clamp_min(self.lowest) - self.begin
-        return (apart / self.size).clamp(-_FARTHEST, _FARTHEST)
 
 
 class Rows(NamedTuple):
@@ -130,7 +105,7 @@ class GrowthBelief:
         rows = self.rows(trainings, still)
         differ = bool((rows.targets != rows.targets[0]).any())  # equal targets determine no scales
         if differ and len(rows.targets) >= _MORE * self._fitted_rows:
-            self._theta = fit_growth(*_thinned(rows), self._theta)
+            self._theta = fit_growth(*thinned(rows.marks, rows.targets), self._theta)
             self._fitted_rows, self._log_shares = len(rows.targets), None
         model = GrowthModel.conditioned(rows.marks, rows.targets, self._theta)
         if self._log_shares is None and self._fitted_rows:
@@ -190,13 +165,3 @@ class GrowthBelief:
         self._theta, shares = state["theta"].to(self._theta), state["log_shares"]
         self._log_shares = None if shares is None else shares.to(self._theta)
         self._fitted_rows = int(state["fitted_rows"])
-
-
-def _thinned(rows: Rows) -> tuple[Marks, Tensor]:
-    """Return at most some number of rows, evenly spread over the order of progress."""
-    number = len(rows.targets)
-    if number <= _MOST_FITTED:
-        return rows.marks, rows.targets
-    kept = torch.linspace(0, number - 1, _MOST_FITTED, dtype=torch.float64).round().long()
-    kept = kept.to(rows.targets.device)
-    return Marks(*(values[kept] for values in rows.marks)), rows.targets[kept]

@@ -182,6 +182,9 @@ def _checked(tasks: Sequence[Task]) -> Sequence[Task]:
     listed = isinstance(tasks, Sequence) and len(tasks) > 0
     listed = listed and all(isinstance(task, Task) for task in tasks)
     check(listed, "tasks", "at least one Task in a list", tasks, InvalidArgumentError)
+    early = [task for task in tasks if task.progress is not None]
+    expected = "final values; CurveOptimizer reads curves"
+    check(not early, "tasks", expected, early[:1], InvalidArgumentError)
     return tasks
 
 

@@ -2,15 +2,18 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 
+from botorch_costly.models.growth import thinned
 from botorch_costly.tuners.curves.earlier import EarlierStudies
-from botorch_costly.tuners.curves.growth import GrowthBelief, Unit
+from botorch_costly.tuners.curves.growth import GrowthBelief
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.standstill import Movement
 from botorch_costly.tuners.curves.trainings import Training
+from botorch_costly.tuners.curves.unit import Unit
 from tests.oracles import ends
 from tests.oracles import growth as oracle
 from tests.tuners.curves.playing import SPACE, made, play
@@ -133,7 +136,8 @@ def test_rows_are_bounded_and_the_most_advanced_stay(monkeypatch):
 
 
 def test_a_fit_reads_a_bounded_number_of_rows(monkeypatch):
-    monkeypatch.setattr("botorch_costly.tuners.curves.growth._MOST_FITTED", 5)
+    few = partial(thinned, most=5)
+    monkeypatch.setattr("botorch_costly.tuners.curves.growth.thinned", few)
     read = []
 
     def fit(marks, y, theta):
