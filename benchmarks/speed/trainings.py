@@ -3,11 +3,14 @@
 The optimizer plays trainings of 50 iterations in seven dimensions until a thousand rewards are stored,
 fitting as it does; timed are the last segments, refits included. The loop of BoTorch knows whole
 trainings alone, as many as were begun: a GP, fitted anew each time, and expected improvement per cost
-over the space.
+over the space. "studies" begins with the curves of 25 earlier studies of 500 configurations; what that
+takes once, and the memory of the process at its highest, are reported with it.
 """
 
+import resource
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from botorch.models import SingleTaskGP
@@ -16,13 +19,18 @@ from botorch.optim import optimize_acqf
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.gaussian import fitted
 from benchmarks.harness.record import Row, told, write_results
-from botorch_costly import Compression, CurveOptimizer, Real, SearchSpace
+from botorch_costly import Compression, CurveOptimizer, Real, SearchSpace, Task
 from botorch_costly.acquisition import LogEIPerCost
 from botorch_costly.models import LinearCost
 
 NAME = "curve-speed"
 DIM, LONGEST, REWARDS, TIMED = 7, 50, 1000, 20
-KINDS = {"ends": None, "scores": Compression()}
+KINDS: dict[str, dict[str, Any]] = {
+    "studies": {},
+    "ends": {},
+    "scores": {"compression": Compression()},
+}
+_STUDIES, _CONFIGS = 25, 500  # of which every other training was stopped in the middle
 
 
 def _reward(x: Sequence[float], iteration: int) -> float:
@@ -30,10 +38,28 @@ def _reward(x: Sequence[float], iteration: int) -> float:
     return -away - 2 / (3 + iteration)
 
 
+def _studies(seed: int) -> list[Task]:
+    """Return the curves of earlier studies, whose optima differ."""
+    generator, studies = torch.Generator().manual_seed(seed), []
+    for _ in range(_STUDIES):
+        away = 0.1 * torch.randn(DIM, generator=generator)
+        X = torch.rand(_CONFIGS, DIM, generator=generator, dtype=torch.float64)
+        ends = [LONGEST // (1 + i % 2) for i in range(_CONFIGS)]
+        rows = [(x, k) for x, end in zip(X.tolist(), ends, strict=True) for k in range(1, end + 1)]
+        moved = (X + away).tolist()
+        values = [_reward(moved[i], k) for i, end in enumerate(ends) for k in range(1, end + 1)]
+        names = [f"x{i}" for i in range(DIM)]
+        shares = [k / LONGEST for _, k in rows]
+        studies.append(Task([x for x, _ in rows], values, names=names, progress=shares))
+    return studies
+
+
 def time_optimizer(kind: str, seed: int) -> Row:
     """Time ask and tell once a thousand rewards are stored."""
     space = SearchSpace({f"x{i}": Real(0.0, 1.0) for i in range(DIM)})
-    optimizer = CurveOptimizer(space, LONGEST, compression=KINDS[kind], seed=seed)
+    tasks, began = _studies(seed) if kind == "studies" else [], time.perf_counter()
+    optimizer = CurveOptimizer(space, LONGEST, tasks=tasks, seed=seed, **KINDS[kind])
+    built = time.perf_counter() - began
     stored = 0
     seconds: list[float] = []
     while stored < REWARDS or len(seconds) < TIMED:
@@ -53,6 +79,8 @@ def time_optimizer(kind: str, seed: int) -> Row:
     return {
         "kind": kind,
         "seed": seed,
+        "built": built,
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
         "trainings": whole,
         "rewards": stored,
         "seconds": ours,
@@ -98,5 +126,6 @@ def text(rows: Sequence[Row]) -> str:
         f"{row['kind']:<8} seed {row['seed']}  {row['trainings']:>3} trainings, {row['rewards']} rewards"
         f"  {row['seconds']:.3f} s a segment (slowest {row['slowest']:.3f})"
         f"  BoTorch's loop {row['botorch_seconds']:.3f} s  ratio {row['ratio']:.2f}"
+        f"  built in {row['built']:.1f} s, {row['memory']:.2f} GB"
         for row in rows
     )
