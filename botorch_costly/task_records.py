@@ -196,22 +196,22 @@ def _rows(configs: Any) -> tuple[tuple[float, ...], ...]:
     return tuple(map(tuple, table.tolist()))
 
 
-def _values(values: Any) -> tuple[float | None, ...]:
+def _values(values: Any, name: str = "values") -> tuple[float | None, ...]:
     if isinstance(values, np.ndarray | Tensor) and values.ndim == 2 and values.shape[-1] == 1:
         values = values[:, 0]
     numbers = values.tolist() if hasattr(values, "tolist") else values
     is_row = isinstance(numbers, list | tuple)
-    check(is_row, "values", "a row of numbers", values, InvalidShapeError)
-    return tuple(_value(index, value) for index, value in enumerate(numbers))
+    check(is_row, name, "a row of numbers", values, InvalidShapeError)
+    return tuple(_value(f"{name}[{index}]", value) for index, value in enumerate(numbers))
 
 
-def _value(index: int, value: object) -> float | None:
+def _value(name: str, value: object) -> float | None:
     number = plain(value)
     if number is None:
         return None
     is_number = isinstance(number, int | float) and not isinstance(number, bool)
     expected = "a number, or None where the evaluation failed"
-    check(is_number, f"values[{index}]", expected, value, InvalidArgumentError)
+    check(is_number, name, expected, value, InvalidArgumentError)
     return float(number) if abs(number) <= sys.float_info.max else None
 
 
@@ -232,7 +232,7 @@ def _progress(progress: Any, number: int) -> tuple[float, ...] | None:
     """Return the shares of trainings; None if all values are final."""
     if progress is None:
         return None
-    shares = _values(progress)
+    shares = _values(progress, "progress")
     expected = f"{number} numbers, one a configuration"
     check(len(shares) == number, "progress", expected, f"{len(shares)}", InvalidShapeError)
     wrong = [share for share in shares if share is None or not 0 < share <= 1]

@@ -400,3 +400,9 @@ def test_curves_are_no_final_values():
     space = SearchSpace({"lr": Real(0.0, 1.0)})
     with pytest.raises(InvalidArgumentError, match="tasks: Expected final values; CurveOptimizer"):
         TransferOptimizer(space, [task])
+
+
+@pytest.mark.parametrize(("progress", "message"), [(["a"], r"progress\[0\]"), (0.5, "progress")])
+def test_errors_of_progress_name_it(progress, message):
+    with pytest.raises((InvalidArgumentError, InvalidShapeError), match=f"^{message}: Expected"):
+        Task([{"lr": 0.1}], [0.5], progress=progress)

@@ -18,7 +18,7 @@ class CurvePoint(NamedTuple):
 
 
 def task_of_curves(
-    points: Sequence[CurvePoint], iterations: int | str, *, name: str | None
+    points: Sequence[CurvePoint], iterations: int | str, *, name: str | None, source: str
 ) -> Task:
     """Return a task whose progress are the shares of whole trainings.
 
@@ -26,18 +26,19 @@ def task_of_curves(
         points: Values of curves.
         iterations: Iterations of a whole training, or the name of the parameter that holds them.
         name: Name of the task.
+        source: Name of the argument that the values are from, for errors.
 
     Raises:
         InvalidArgumentError: If there is no value, ``iterations`` is no positive count or a configuration
             lacks it, or a curve is longer than a whole training.
     """
-    check(len(points) > 0, "history", "a value of a curve", "none")
+    check(len(points) > 0, source, "a value of a curve", "none")
     configs = [FrozenConfig({n: tupled(v) for n, v in p.config.items()}) for p in points]
     shares = []
     for point, config in zip(points, configs, strict=True):
         length = _length(config, iterations)
-        within = 0 < point.iteration <= length
-        check(within, "iterations", f"at least {point.iteration}, as many as a curve has", length)
+        expected = f"values of iterations 1 to {length}, those of a whole training"
+        check(0 < point.iteration <= length, source, expected, f"iteration {point.iteration}")
         shares.append(point.iteration / length)
     return Task(configs, [point.value for point in points], name=name, progress=shares)
 

@@ -124,7 +124,7 @@ def _of_curves(rows: Sequence[Row], iterations: int | str, name: str | None) -> 
         if not _is_missing(value)
     ]
     failed = [CurvePoint(row["config"], 1, None) for row in broken.values()]
-    return task_of_curves([*points, *failed], iterations, name=name)
+    return task_of_curves([*points, *failed], iterations, name=name, source="history")
 
 
 def _task(outcomes: Sequence[_Outcome], name: str | None) -> Task:

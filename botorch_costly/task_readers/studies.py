@@ -1,9 +1,9 @@
 """Studies of Optuna and Ax, read through their attributes, without importing these packages."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from botorch_costly.errors import check
+from botorch_costly.errors import check, check_count
 from botorch_costly.records import FrozenConfig
 from botorch_costly.task_readers.curves import CurvePoint, task_of_curves
 from botorch_costly.task_records import Task
@@ -20,8 +20,9 @@ def task_from_optuna(
     """Read a study of Optuna: the parameters and value of each completed trial, in their order.
 
     Trials that were pruned, failed or are running are left out. With ``iterations`` the reported values
-    of completed and pruned trials are read, with their progress, for a ``CurveOptimizer``. A trial of a
-    conditional space has only the parameters that it drew; ``Task.in_space`` fills in the others.
+    of completed and pruned trials are read, with their progress, for a ``CurveOptimizer``; without
+    reports the value of a completed trial is that at its end. A trial of a conditional space has only the
+    parameters that it drew; ``Task.in_space`` fills in the others.
 
     Args:
         study: An ``optuna.Study`` with one objective.
@@ -53,21 +54,25 @@ def task_from_optuna(
     sign = _sign(lower=directions[0] == "MINIMIZE", maximize=maximize)
     title = study.study_name if name is None else name
     if iterations is not None:
-        return task_of_curves(_reports(trials, sign, first_step), iterations, name=title)
+        first_step = check_count("first_step", first_step)
+        points = [p for trial in trials for p in _curve(trial, sign, iterations, first_step)]
+        return task_of_curves(points, iterations, name=title, source="study")
     done = [trial for trial in trials if trial.state.name == "COMPLETE"]
     check(len(done) > 0, "study", "a completed trial", f"none of {len(trials)} trials")
     configs = [FrozenConfig.from_json(trial.params) for trial in done]
     return Task(configs, [sign * trial.value for trial in done], name=title)
 
 
-def _reports(trials: Sequence[Any], sign: float, first_step: int) -> list[CurvePoint]:
-    """Return the reported values of completed and pruned trials."""
-    return [
-        CurvePoint(FrozenConfig.from_json(trial.params), step - first_step + 1, sign * value)
-        for trial in trials
-        if trial.state.name in ("COMPLETE", "PRUNED")
-        for step, value in sorted(trial.intermediate_values.items())
-    ]
+def _curve(trial: Any, sign: float, iterations: int | str, first_step: int) -> Iterator[CurvePoint]:
+    """Yield the reported values of a completed or pruned trial, or else its value as that of its end."""
+    if trial.state.name not in ("COMPLETE", "PRUNED"):
+        return
+    config = FrozenConfig.from_json(trial.params)
+    for step, value in sorted(trial.intermediate_values.items()):
+        yield CurvePoint(config, step - first_step + 1, sign * value)
+    if not trial.intermediate_values and trial.state.name == "COMPLETE":
+        end = trial.params.get(iterations) if isinstance(iterations, str) else iterations
+        yield CurvePoint(config, end, sign * trial.value)
 
 
 def task_from_ax(

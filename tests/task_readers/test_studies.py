@@ -201,13 +201,25 @@ def test_curves_of_optuna_are_read_with_their_progress():
 @pytest.mark.parametrize(
     ("trials", "options", "message"),
     [
-        ([curve(0.1, 1.0, 0.5)], {"iterations": 1}, "iterations: Expected at least 2"),
+        ([curve(0.1, 1.0, 0.5)], {"iterations": 1}, "study: Expected values of iterations 1 to 1,"),
         ([curve(0.1, 1.0)], {"iterations": 0}, "iterations"),
         ([curve(0.1, 1.0)], {"iterations": "epochs"}, "iterations: Expected the name"),
-        ([curve(0.1, 1.0)], {"iterations": 4, "first_step": 1}, "iterations: Expected at least 0"),
-        ([], {"iterations": 4}, "history: Expected a value of a curve"),
+        (
+            [curve(0.1, 1.0)],
+            {"iterations": 4, "first_step": 1},
+            "study: .*; Received 'iteration 0'",
+        ),
+        ([curve(0.1, 1.0)], {"iterations": 4, "first_step": "a"}, "first_step"),
+        ([], {"iterations": 4}, "study: Expected a value of a curve"),
     ],
 )
 def test_what_are_no_curves_of_optuna(trials, options, message):
     with pytest.raises(InvalidArgumentError, match=message):
         bc.task_from_optuna(optuna_study(*trials), **options)
+
+
+def test_a_completed_trial_without_reports_has_its_value_at_the_end():
+    silent = Fake(state=named("COMPLETE"), params={"x": 0.5}, value=3.0, intermediate_values={})
+    task = bc.task_from_optuna(optuna_study(curve(0.1, 1.0), silent), iterations=4)
+    assert task.values == (-1.0, -3.0)
+    assert task.progress == (0.25, 1.0)

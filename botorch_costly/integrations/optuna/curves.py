@@ -84,6 +84,9 @@ class CurveSampler(OfflineSampler):
         self._compression = compression
         listed = isinstance(tasks, Sequence) and all(isinstance(task, Task) for task in tasks)
         check(listed, "tasks", "a list of Task", tasks)
+        check(
+            not (tasks and compression), "tasks", "none beside a compression", f"{len(tasks)} tasks"
+        )
         self._tasks = tasks
 
     def _begin(self, space: Mapping[str, Any], *, seed: int, maximize: bool) -> StudyTrials:

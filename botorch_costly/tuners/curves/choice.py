@@ -92,13 +92,17 @@ class NewPoints:
         self._space, self._generator, self._starts = space, generator, search.num_restarts
         listed = all_points(space) if listed is None else listed
         self._listed = None if listed is None else listed.to(**tkwargs)
-        self.portfolio = earlier.portfolio(self._listed)
+        self._portfolio = earlier.portfolio(self._listed)
         self._spread = self.empty if listed is not None else self._drawn(sobol(space, _SPREAD, 0))
 
     def first(self, trainings: Trainings) -> Tensor | None:
         """Return the next configuration of the portfolio of earlier studies; None after the last."""
-        left = self.portfolio[~_trained(self.portfolio, trainings, CLOSE)]
+        left = self._portfolio[~_trained(self._portfolio, trainings, CLOSE)]
         return left[0] if len(left) else None
+
+    def is_first(self, point: Tensor) -> bool:
+        """Return whether a configuration is one of the portfolio."""
+        return len(self._portfolio) > 0 and bool(among(point[None], self._portfolio, CLOSE))
 
     def random(self, trainings: Trainings) -> Tensor | None:
         """Return a random new configuration, shape ``(d,)``; None if all have been trained."""
@@ -243,9 +247,9 @@ def opening_of(new: NewPoints, trainings: Trainings) -> Choice | None:
     if first is not None:
         return Choice(first, None, "of the portfolio of the earlier studies' best")
     unmeasured = not len(trainings.rewards)
-    others = len(trainings) - len(new.portfolio)
-    sound = others - trainings.broken
-    if not unmeasured and (sound >= _FIRST or others >= _MOST_FIRST):
+    others = [t for t in trainings if not new.is_first(t.point)]
+    sound = sum(not training.broken for training in others)
+    if not unmeasured and (sound >= _FIRST or len(others) >= _MOST_FIRST):
         return None
     point = new.random(trainings)
     if point is not None:

@@ -19,7 +19,8 @@ from botorch_costly.task_encoding import EncodedTask
 from botorch_costly.task_records import Task
 from botorch_costly.tuners.curves.extrapolation import ends_of
 
-_FIRST = 3  # size of the portfolio
+_FIRST, _LONGEST = 3, 50  # size of the portfolio, and of the one from which it is taken
+_APART = 0.05  # least distance of its configurations, in a column
 _SPREAD = 512  # Sobol points among which it is chosen, besides the best of each study
 _BEST = 8  # of each study
 
@@ -54,6 +55,7 @@ class EarlierStudies:
     ) -> None:
         listed = isinstance(tasks, Sequence) and all(isinstance(task, Task) for task in tasks)
         check(listed, "tasks", "a list of Task", tasks, InvalidArgumentError)
+        tasks = [_with_failures(task, sign) for task in tasks]
         studies = [task.in_space(space, fill=fill) for task in tasks]
         tables = [table for s in studies for table in (s.points, s.values)]
         tables += [torch.tensor(task.progress) for task in tasks if task.progress is not None]
@@ -81,13 +83,33 @@ class EarlierStudies:
     def portfolio(self, listed: Tensor | None) -> Tensor:
         """Return points of which each is good in studies that those before it are not good in, ``k x d``.
 
+        There are at most three, and no two are alike.
+
         Args:
             listed: Candidates, shape ``(n, d)``; None for the whole space.
         """
         if self._ensemble is None:
             return self._empty
         pool = self._pool if listed is None else listed.to(self._empty)
-        return pool[greedy_portfolio(self.means(pool).mT, min(_FIRST, len(pool)))]
+        useful = pool[greedy_portfolio(self.means(pool).mT, min(_LONGEST, len(pool)))]
+        chosen = useful[:1]
+        for point in useful:
+            if len(chosen) < _FIRST and float((chosen - point).abs().amax(-1).min()) >= _APART:
+                chosen = torch.cat([chosen, point[None]])
+        return chosen
+
+
+def _with_failures(task: Task, sign: float) -> Task:
+    """Return a task whose failed observations are trainings that ended at the lowest value."""
+    measured = [value for value in task.values if value is not None]
+    if not measured or len(measured) == len(task):
+        return task
+    lowest = sign * min(sign * value for value in measured)
+    values = [lowest if value is None else value for value in task.values]
+    pairs = zip(task.values, task.progress or (1.0,) * len(task), strict=True)
+    progress = [1.0 if value is None else share for value, share in pairs]
+    options: dict[str, Any] = {"name": task.name, "names": task.names, "texts": task.texts}
+    return Task(task.configs, values, progress=progress, **options)
 
 
 def _ends(task: Task, study: EncodedTask, sign: float) -> tuple[Tensor, Tensor]:

@@ -35,6 +35,7 @@ from botorch_costly.tuners.curves.trainings import Training, Trainings
 from botorch_costly.tuners.curves.unit import Unit
 
 _MOST_ROWS = 300
+_Row = tuple[Tensor, float, float]  # configuration, share, value
 _MORE = 1.05  # growth of the number of rows that triggers a refit
 
 
@@ -44,6 +45,7 @@ class Rows(NamedTuple):
     marks: Marks
     targets: Tensor  # in units of growth, shape: (n,)
     best: float  # best latest value of a training, in the same unit
+    number: int  # of rows before the oldest were left out
 
 
 class GrowthOutlook(Outlook):
@@ -51,16 +53,18 @@ class GrowthOutlook(Outlook):
 
     Args:
         model: The model of all values, pending segments included.
-        best: Best latest value of a training for each hypothesis, in units of growth, ``(j, 1)``.
+        best: Best latest value of a training, in units of growth.
+        bar: What an improvement exceeds under each hypothesis: that value, or the mean of a pending
+            segment, shape ``(j, 1)``.
         earlier: Earlier studies, perhaps none.
         *others: Arguments of ``Outlook``.
     """
 
     def __init__(
-        self, model: GrowthModel, best: Tensor, earlier: EarlierStudies, *others: Any
+        self, model: GrowthModel, best: float, bar: Tensor, earlier: EarlierStudies, *others: Any
     ) -> None:
         super().__init__(*others)
-        self._model, self._best, self._earlier = model, best, earlier
+        self._model, self._best, self._bar, self._earlier = model, best, bar, earlier
 
     def log_improvement(self, X: Tensor) -> Tensor:
         """Return the log expected improvements of the ends of configurations ``batch_shape x d``."""
@@ -68,7 +72,7 @@ class GrowthOutlook(Outlook):
         ends = Marks(points, torch.ones_like(points[:, 0]), self._earlier.means(points))
         mean, variance = self._model.mean_and_variance(ends)
         sd = variance.sqrt()
-        each = sd.log() + log_excess((mean - self._best) / sd)
+        each = sd.log() + log_excess((mean - self._bar) / sd)
         improvement = (each + self._model.log_shares.unsqueeze(-1)).logsumexp(0)
         return improvement.reshape(X.shape[:-1])
 
@@ -104,18 +108,18 @@ class GrowthBelief:
         still = movements(trainings, self._ladder)
         rows = self.rows(trainings, still)
         differ = bool((rows.targets != rows.targets[0]).any())  # equal targets determine no scales
-        if differ and len(rows.targets) >= _MORE * self._fitted_rows:
+        if differ and rows.number >= _MORE * self._fitted_rows:
             self._theta = fit_growth(*thinned(rows.marks, rows.targets), self._theta)
-            self._fitted_rows, self._log_shares = len(rows.targets), None
+            self._fitted_rows, self._log_shares = rows.number, None
         model = GrowthModel.conditioned(rows.marks, rows.targets, self._theta)
         if self._log_shares is None and self._fitted_rows:
             self._log_shares = model.log_shares
-        best = rows.targets.new_full((len(model.log_shares), 1), rows.best)
+        bar = rows.targets.new_full((len(model.log_shares), 1), rows.best)
         pending = [t for t in trainings if t.until is not None]
         if pending:
             model, means = model.with_means(self._marks_of_pending(pending))
-            best = torch.maximum(best, means.amax(-1, keepdim=True))
-        return GrowthOutlook(model, best, self._earlier, costs_of(trainings), still)
+            bar = torch.maximum(bar, means.amax(-1, keepdim=True))
+        return GrowthOutlook(model, rows.best, bar, self._earlier, costs_of(trainings), still)
 
     def rows(self, trainings: Trainings, still: Mapping[int, Movement]) -> Rows:
         """Return the configurations, shares and values that enter the model."""
@@ -123,20 +127,19 @@ class GrowthBelief:
         measured = [t for t in trainings if t.known]
         firsts = rewards.new_tensor([t.curve[t.known[0] - 1] for t in measured])
         lowest = float(rewards.min())
-        rows = [(t.point, *m) for t in trainings for m in self._marks(t, lowest, still)]
-        rows = sorted(rows, key=lambda row: -row[1])[:_MOST_ROWS]
-        points, shares, values = zip(*rows, strict=True)
+        curves = [[(t.point, *m) for m in self._marks(t, lowest, still)] for t in trainings]
+        points, shares, values = zip(*_kept(curves), strict=True)
         x, among = torch.stack(points).to(self._theta), rewards.new_tensor(values)
         unit, best = Unit.of(firsts, among), rewards.new_tensor([t.latest for t in measured])
         marks = Marks(x, x.new_tensor(shares), self._earlier.means(x))
-        return Rows(marks, unit(among).to(x), float(unit(best).max()))
+        return Rows(marks, unit(among).to(x), float(unit(best).max()), sum(map(len, curves)))
 
     def _marks(
         self, training: Training, lowest: float, still: Mapping[int, Movement]
     ) -> list[tuple[float, float]]:
         """Return the shares and values of a training that enter the model."""
         marks = marks_of(training, self._ladder)
-        if training.number in still:
+        if training.number in still and not training.broken:
             final = still[training.number].ever < 0.5
             marks = [(1.0, training.latest)] if final else marks[-1:]
         first = next(iter(training.known), None)
@@ -165,3 +168,11 @@ class GrowthBelief:
         self._theta, shares = state["theta"].to(self._theta), state["log_shares"]
         self._log_shares = None if shares is None else shares.to(self._theta)
         self._fitted_rows = int(state["fitted_rows"])
+
+
+def _kept(curves: list[list[_Row]]) -> list[_Row]:
+    """Return the last row of each training and the most advanced others, most advanced first."""
+    rows = [(row, row is curve[-1]) for curve in curves for row in curve]
+    number = max(_MOST_ROWS, len(curves))
+    order = sorted(range(len(rows)), key=lambda i: (not rows[i][1], -rows[i][0][1]))[:number]
+    return sorted((rows[i][0] for i in sorted(order)), key=lambda row: -row[1])

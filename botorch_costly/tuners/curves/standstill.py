@@ -37,9 +37,11 @@ def _still(training: Training, ladder: Ladder) -> list[bool]:
     begun, found = 0, []
     before: list[float] = []
     for rung in _rungs(training, ladder):
-        values = before + [v for v in training.curve[begun:rung] if not math.isnan(v)]
-        found.append(len(values) > 1 and min(values) == max(values))
-        begun, before = rung, values[-1:]
+        values = [v for v in training.curve[begun:rung] if not math.isnan(v)]
+        if values:  # what was not measured says nothing
+            found.append(len(before + values) > 1 and len(set(before + values)) == 1)
+            before = values[-1:]
+        begun = rung
     return found
 
 

@@ -142,3 +142,39 @@ def test_single_precision_begins_alike():
     single = made(tasks=[study()], dtype=torch.float32)
     play(single, 6)
     assert single.ask().config
+
+
+def test_the_portfolio_of_studies_on_one_grid_is_of_different_configurations():
+    configs = [{"lr": 10.0 ** (-4 + k / 2), "width": w} for k in range(7) for w in (1, 3, 5, 7)]
+    ends = [reward(config, LENGTH) for config in configs]
+    tasks = [bc.Task(configs, [end + k for end in ends]) for k in range(4)]
+    points = earlier(*tasks).portfolio(None)
+    assert len(points) == 3
+    assert float(torch.pdist(points, p=torch.inf).min()) >= 0.05
+    asked = play(made(tasks=tasks), 6)
+    reasons = [segment.reason for segment in asked]
+    assert sum("portfolio" in reason for reason in reasons) == 3
+    assert sum("at random" in reason for reason in reasons) == 3
+
+
+def test_a_portfolio_that_diverges_does_not_lengthen_the_opening():
+    optimizer, reasons = made(tasks=[study()]), []
+    for _ in range(8):
+        segment = optimizer.ask()
+        reasons.append(segment.reason)
+        diverged = "portfolio" in segment.reason
+        curve = [math.nan] if diverged else [reward(segment.config, 1)]
+        optimizer.tell(segment, curve, cost=1.0)
+    assert sum("portfolio" in reason for reason in reasons) == 3
+    assert sum("at random" in reason for reason in reasons) == 3
+
+
+@pytest.mark.parametrize("progress", [None, "half"])
+def test_failed_observations_count_as_the_lowest(progress):
+    """What diverged before is avoided: the value rises towards a cliff."""
+    configs = configs_of(60, 4)
+    rises = [math.log10(config["lr"]) for config in configs]
+    values = [None if rise > -2 else rise for rise in rises]
+    shares = None if progress is None else [0.5] * len(configs)
+    points = earlier(bc.Task(configs, values, progress=shares)).portfolio(None)
+    assert all(math.log10(SPACE.decode(point)["lr"]) < -1.8 for point in points)

@@ -99,3 +99,12 @@ def test_a_study_without_a_finished_training_is_read():
     X = torch.stack([SPACE.encode(config) for config in configs])
     means = earlier(bc.Task(configs, values, progress=progress)).means(X)
     assert spearmanr(means.flatten(), values).statistic > 0.8
+
+
+def test_the_best_of_few_that_learn_are_distinguished():
+    x = torch.rand(100, 1, generator=torch.Generator().manual_seed(0)).double()
+    ends = torch.tensor([0.0] * 95 + [0.2, 0.4, 0.6, 0.8, 1.0]).double()
+    points, values = torch.cat([x, x]), torch.cat([0 * ends, ends])
+    shares = torch.cat([torch.full((100,), 0.5), torch.ones(100)]).double()
+    found, numbers = ends_of(points, values, shares)
+    assert spearmanr(numbers, ordered(found, x, ends)).statistic == pytest.approx(1.0)

@@ -129,10 +129,10 @@ def test_chances_are_small_for_what_stands_still():
     assert outlook.exceeds(still[0], 12) > soon
 
 
-def test_rows_are_bounded_and_the_most_advanced_stay(monkeypatch):
+def test_rows_are_bounded_and_the_most_advanced_and_the_last_stay(monkeypatch):
     monkeypatch.setattr("botorch_costly.tuners.curves.growth._MOST_ROWS", 5)
     rows = GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS).rows(trainings_of(*BEGUN), {})
-    assert rows.marks.share.tolist() == [1.0, 1.0, 0.75, 0.5, 0.25]
+    assert rows.marks.share.tolist() == [1.0, 1.0, 0.75, 0.25, 0.1875]
 
 
 def test_a_fit_reads_a_bounded_number_of_rows(monkeypatch):
@@ -171,3 +171,62 @@ def test_any_lengths_go_together():
     other = replace(BEGUN[0], number=7, length=4)
     rows = GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS).rows(trainings_of(*BEGUN, other), {})
     assert sorted(rows.marks.share.tolist())[-3:] == [1.0, 1.0, 1.0]
+
+
+def test_a_pending_segment_does_not_change_what_is_foretold():
+    trainings = trainings_of(*BEGUN)
+    pending = Training(4, {}, torch.tensor([0.3, 0.2], dtype=torch.float64), 16, until=16)
+    _, alone = belief_of(trainings)
+    _, beside = belief_of(trainings.with_one(pending))
+    assert beside.chance(BEGUN[1], 4) == pytest.approx(alone.chance(BEGUN[1], 4), abs=0.05)
+
+
+def test_the_last_row_of_every_training_stays(monkeypatch):
+    monkeypatch.setattr("botorch_costly.tuners.curves.growth._MOST_ROWS", 8)
+    begun = [training(k, 0.05 * k, [0.1 * j + k for j in range(8)]) for k in range(8)]
+    short = training(8, 0.9, [-10.0])
+    rows = GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS).rows(trainings_of(*begun, short), {})
+    assert len(rows.targets) == 9
+    assert rows.number == 8 * 4 + 1
+    assert rows.marks.share.tolist()[-1] == 1 / 16
+
+
+def test_refits_go_on_when_rows_are_left_out(monkeypatch):
+    monkeypatch.setattr("botorch_costly.tuners.curves.growth._MOST_ROWS", 4)
+    belief, fits = GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS), []
+    for length in (4, 8, 16):
+        grown = [training(k, 0.2 * k, [0.1 * j + k for j in range(length)]) for k in range(3)]
+        belief.outlook(trainings_of(*grown), GENERATOR)
+        fits.append(belief.state_dict()["fitted_rows"])
+    assert fits == sorted(set(fits))
+
+
+def test_the_best_of_few_that_learn_are_distinguished():
+    firsts, ends = torch.zeros(100).double(), torch.tensor([0.0] * 95 + [0.2, 0.4, 0.6, 0.8, 1.0])
+    found = Unit.of(firsts, ends.double())(ends.double())
+    assert len(set(found.tolist())) == 6
+    assert found.tolist() == sorted(found.tolist())
+    assert float(found.max()) < 6
+
+
+def test_a_ceiling_where_trainings_begin_does_not_hide_the_worse():
+    values = torch.tensor([1.0] * 6 + [0.0, 0.3, 0.6, 0.9], dtype=torch.float64)
+    found = Unit.of(values, values)(values)
+    assert float(found[:6].abs().max()) == 0
+    assert bool((found[6:] < 0).all())
+    assert len(set(found[7:].tolist())) == 3
+
+
+def test_what_diverged_ended_at_the_lowest_value_even_if_it_stood_still():
+    still = [training(k, 0.1 * k, [0.5] * 16) for k in range(4)]
+    broken = training(4, 0.6, [0.9] * 4, broken=True)
+    rows = GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS).rows(
+        trainings_of(*still, broken), {4: Movement(0.1, 0.2)}
+    )
+    mine = [
+        (share, y)
+        for x, share, y in zip(*(v.tolist() for v in (*rows.marks[:2], rows.targets)), strict=True)
+        if x == broken.point.tolist() and share == 1.0
+    ]
+    assert len(mine) == 1
+    assert mine[0][1] == min(rows.targets.tolist())

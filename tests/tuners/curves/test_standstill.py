@@ -43,3 +43,19 @@ def test_iterations_without_a_value_are_no_movement():
 def test_a_single_value_or_none_does_not_stand_still():
     begun = training(0, 0.1, [0.5]), training(1, 0.2, []), training(2, 0.3, [math.nan] * 3)
     assert movements(trainings_of(*begun), LADDER) == {}
+
+
+def test_a_segment_without_a_value_is_no_movement():
+    gap = training(0, 0.1, [0.1] * 4 + [math.nan] * 4)
+    begun = training(0, 0.1, [0.1] * 4)
+    assert (
+        movements(trainings_of(gap), LADDER)[0].soon
+        == movements(trainings_of(begun), LADDER)[0].soon
+    )
+    later = training(1, 0.3, [0.1] * 4 + [math.nan] * 4 + [0.1] * 8)
+    flat = training(1, 0.3, [0.1] * 16)
+    with_gap, without = (
+        movements(trainings_of(begun, other), LADDER)[0] for other in (later, flat)
+    )
+    assert with_gap.soon < 0.3
+    assert without.soon < 0.3
