@@ -329,6 +329,16 @@ def test_curves_of_an_earlier_study_begin_the_next_search():
     assert away < 1.0  # of a range of three decades
 
 
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_larger_values_of_tasks_are_better_in_studies_of_both_directions(direction):
+    rates = [10 ** (-4 + k / 10) for k in range(31)]
+    task = Task([{"lr": rate, "layers": 3} for rate in rates], [-abs(k - 20) for k in range(31)])
+    sampler = CurveSampler("epochs", distributions=program.OF_CURVES, tasks=[task])
+    study = optuna.create_study(sampler=sampler, direction=direction)
+    study.optimize(program.objective_of_curves, n_trials=1)
+    assert abs(math.log10(study.trials[0].params["lr"]) + 2) < 0.3
+
+
 def test_tasks_of_a_sampler_of_curves_are_checked():
     with pytest.raises(InvalidArgumentError, match="tasks: Expected a list of Task"):
         CurveSampler("epochs", tasks=[1])
