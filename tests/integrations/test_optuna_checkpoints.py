@@ -60,11 +60,16 @@ def test_a_process_that_only_reads_knows_what_goes_on_with_what(tmp_path):
     other.optimize(partial(program.objective_with_checkpoints, tmp_path), n_trials=4)
 
 
-def test_two_trials_never_go_on_with_one_checkpoint(tmp_path, monkeypatch):
-    """Not even until different iterations: the second is enqueued with its number of these."""
-    objective = partial(program.objective_with_checkpoints, tmp_path)
+def race(folder, before, patch):
+    """Two processes ask at once, the slower one for an enqueued trial, after some trials.
+
+    Returns:
+        The checkpoints that both claimed at first, the slower's first, and both trials.
+    """
+    folder.mkdir()
+    objective = partial(program.objective_with_checkpoints, folder)
     study = optuna.create_study(sampler=program.resumed())
-    study.optimize(objective, n_trials=12)
+    study.optimize(objective, n_trials=before)
     options = {"study_name": study.study_name, "storage": study._storage}
     other = optuna.load_study(sampler=program.resumed(), **options)
     study.enqueue_trial({"epochs": 9})
@@ -74,14 +79,25 @@ def test_two_trials_never_go_on_with_one_checkpoint(tmp_path, monkeypatch):
         claims.append(checkpoint)
         if len(claims) == 1:  # the other process decides and claims just before
             faster.append(other.ask())
-            assert faster[0].relative_params["epochs"] < 9
+            assert faster[0].relative_params
         plain(study, trial, setting, checkpoint, seconds)
 
-    monkeypatch.setattr(trials, "_claim", meanwhile)
-    slower = study.ask()
-    assert slower.relative_params["epochs"] == 9
-    assert claims[0] is not None
-    assert claims[0] == claims[1] == checkpoint_of(faster[0])
+    with patch.context() as within:
+        within.setattr(trials, "_claim", meanwhile)
+        slower = study.ask()
+        assert slower.relative_params["epochs"] == 9  # which are drawn when they are read
+    return claims[:2], slower, faster
+
+
+def test_two_trials_never_go_on_with_one_checkpoint(tmp_path, monkeypatch):
+    """Not even until different iterations: the second is enqueued with its number of these."""
+    for before in range(14, 40):  # until both would go on with one checkpoint
+        claims, slower, faster = race(tmp_path / str(before), before, monkeypatch)
+        alike = len(claims) == 2 and claims[0] is not None and claims[0] == claims[1]
+        if alike and faster[0].relative_params["epochs"] < 9:
+            break
+    assert alike
+    assert claims[0] == checkpoint_of(faster[0])
     assert checkpoint_of(slower) != checkpoint_of(faster[0])
 
 

@@ -114,7 +114,9 @@ def test_pruned_and_failed_trainings_are_shorter_and_broken_ones():
 
     study = optuna.create_study(sampler=program.curves())
     study.enqueue_trial({"lr": 0.01, "layers": 3, "epochs": 4})
-    study.optimize(objective, n_trials=6, catch=ZeroDivisionError)
+    study.optimize(objective, n_trials=4)
+    study.enqueue_trial({"lr": 0.0123, "layers": 2, "epochs": 2})  # a new training
+    study.optimize(objective, n_trials=2, catch=ZeroDivisionError)
     told = optimizer_of(study).observations
     assert [one.broken for one in told] == [False] * 4 + [True, False]
     for one, trial in zip(told, study.trials, strict=True):
