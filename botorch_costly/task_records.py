@@ -101,6 +101,11 @@ class Task:
         title = "" if self.name is None else f"{self.name!r}, "
         return f"Task({title}{len(self)} observations of {columns})"
 
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The progress of each value, 1 at the end of its training."""
+        return self.progress or (1.0,) * len(self)
+
     def in_space(self, space: SearchSpace, *, fill: Mapping[str, Any] | None = None) -> EncodedTask:
         """Return the observations as points of a space, which may differ from that of the study.
 
@@ -169,6 +174,19 @@ class Task:
         except (TypeError, KeyError, AttributeError, CostlyError) as error:
             expected = "the plain values of Task.to_dict"
             raise StateMismatchError("Task", expected, entries) from error
+
+
+def check_tasks(tasks: Sequence[Task], *, fewest: int = 0) -> Sequence[Task]:
+    """Return tasks if they are listed; raise InvalidArgumentError otherwise.
+
+    Args:
+        tasks: Earlier studies.
+        fewest: Least number of them, 0 or 1.
+    """
+    listed = isinstance(tasks, Sequence) and len(tasks) >= fewest
+    listed = listed and all(isinstance(task, Task) for task in tasks)
+    check(listed, "tasks", "at least one Task in a list" if fewest else "a list of Task", tasks)
+    return tasks
 
 
 def _configs(configs: Configs) -> tuple[FrozenConfig, ...] | tuple[tuple[float, ...], ...]:

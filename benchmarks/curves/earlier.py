@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import torch
 
-from benchmarks.curves.ours import configs_of, curve_optimizer
+from benchmarks.curves.ours import curve_optimizer, numbers_of, space_of
 from benchmarks.curves.play import Ask, Policy, Steps, play, regret_at
 from benchmarks.curves.tables import TASKS, reinforcement, surrogate
+from benchmarks.curves.tabular import Task as Key
 from benchmarks.curves.tabular import regrets, verdicts
 from benchmarks.harness.record import Row
 from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
-from botorch_costly import Real, SearchSpace, Task, TransferOptimizer
-from botorch_costly.parameters import Plain
+from botorch_costly import Task, TransferOptimizer
 from botorch_costly.problems import CurveProblem
 
 NAME = "curves-earlier"
@@ -70,7 +70,7 @@ def studies_of(case: Case, seed: int, *, sign: float = 1.0, shuffled: bool = Fal
         values = problem.rewards[drawn, problem.lengths[drawn] - 1]
         order = torch.randperm(len(drawn), generator=generator)
         values = sign * (values[order] if shuffled else values)
-        names = [f"x{i}" for i in range(problem.inputs.shape[-1])]
+        names = space_of(problem).names
         studies.append(Task(problem.inputs[drawn], values, names=names))
     return studies
 
@@ -79,12 +79,8 @@ def whole(studies: Sequence[Task], warm_start: int, count: int | None = None) ->
     """Return the policy of ``TransferOptimizer`` on the final values of whole trainings."""
 
     def policy(problem: CurveProblem, seed: int, budget: float) -> Steps:
-        configs = configs_of(problem)
-        number: dict[tuple[Plain, ...], int] = {}
-        for i, config in enumerate(configs):
-            number.setdefault(tuple(config.values()), i)
-        listed = [dict(zip(configs[0], values, strict=True)) for values in number]
-        space = SearchSpace({name: Real(0.0, 1.0) for name in configs[0]})
+        space, number = space_of(problem), numbers_of(problem)
+        listed = [dict(zip(space.names, values, strict=True)) for values in number]
         optimizer = TransferOptimizer(
             space, studies, candidates=listed, warm_start=warm_start, seed=seed
         )
@@ -105,14 +101,6 @@ POLICIES: dict[str, Callable[[Case, int], Policy]] = {
     "finals": lambda case, seed: whole(studies_of(case, seed), 0),
     "portfolio": lambda case, seed: whole(studies_of(case, seed), _PORTFOLIO, _PORTFOLIO),
 }
-
-
-class Key(NamedTuple):
-    """A run of a policy, and the key of its row."""
-
-    table: str
-    policy: str
-    seed: int
 
 
 def measure(key: Key) -> Row:

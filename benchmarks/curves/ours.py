@@ -27,17 +27,14 @@ def begun(
     **options: Any,
 ) -> CurveOptimizer:
     """Return an optimizer over the configurations of a problem."""
-    configs = configs_of(problem)
-    space = SearchSpace({name: Real(0.0, 1.0) for name in configs[0]})
+    configs, space = configs_of(problem), space_of(problem)
     lengths = problem.lengths.tolist()
     return make(space, candidates=configs, lengths=lengths, seed=seed, **options)
 
 
 def steps(optimizer: CurveOptimizer, problem: CurveProblem) -> Steps:
     """Yield what an optimizer asks for, until all are trained, and tell it what came of it."""
-    number: dict[tuple[Plain, ...], int] = {}
-    for i, candidate in enumerate(configs_of(problem)):
-        number.setdefault(tuple(candidate.values()), i)
+    number = numbers_of(problem)
     while True:
         try:
             segment = optimizer.ask()
@@ -53,6 +50,19 @@ def steps(optimizer: CurveOptimizer, problem: CurveProblem) -> Steps:
 def configs_of(problem: CurveProblem) -> list[dict[str, float]]:
     """Return the configurations of a problem, whose columns are named ``x0, x1, ..``."""
     return [{f"x{i}": value for i, value in enumerate(row)} for row in problem.inputs.tolist()]
+
+
+def numbers_of(problem: CurveProblem) -> dict[tuple[Plain, ...], int]:
+    """Return the number of each different configuration, by its values."""
+    number: dict[tuple[Plain, ...], int] = {}
+    for i, candidate in enumerate(configs_of(problem)):
+        number.setdefault(tuple(candidate.values()), i)
+    return number
+
+
+def space_of(problem: CurveProblem) -> SearchSpace:
+    """Return the space of the configurations of a problem."""
+    return SearchSpace({f"x{i}": Real(0.0, 1.0) for i in range(problem.inputs.shape[-1])})
 
 
 OURS: dict[str, Policy] = {

@@ -118,8 +118,8 @@ class GrowthModel(NamedTuple):
         variance = prior_variance(marks, scales) - known.square().sum(-2)
         return prior_mean(marks) + rest, variance.clamp_min(_LEAST_VARIANCE)
 
-    def chance(self, marks: Marks, value: Tensor | float) -> Tensor:  # shape: (m,)
-        """Return the probabilities that noisy values exceed a value, which may differ by hypothesis."""
+    def chance(self, marks: Marks, value: float) -> Tensor:  # shape: (m,)
+        """Return the probabilities that noisy values exceed a value."""
         mean, variance = self.mean_and_variance(marks)
         noise = scales_of(self.theta).noise
         each = torch.special.ndtr((mean - value) / (variance + noise).sqrt())

@@ -80,7 +80,7 @@ class Scales(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """What pairs of rows and columns contribute to a covariance, for any hyperparameters."""
+    """The parts of a covariance of rows and columns that no hyperparameter changes."""
 
     squares: Tensor  # of the differences in each column of x, shape: (d, n, m)
     lag: Tensor  # |log s - log s'|, shape: (n, m)
@@ -114,7 +114,7 @@ def hypotheses_of(marks: Marks) -> Hypotheses:
 
 
 def pairs_of(rows: Marks, columns: Marks) -> Pairs:
-    """Return what ``n`` rows and ``m`` columns contribute to their covariance."""
+    """Return the parts of the covariance of ``n`` rows and ``m`` columns."""
     squares = (rows.x.mT.unsqueeze(-1) - columns.x.mT.unsqueeze(-2)).square()
     a, b = rows.share.log().unsqueeze(-1), columns.share.log().unsqueeze(-2)
     powers, strengths = (column.unsqueeze(-1) for column in hypotheses_of(rows))
@@ -133,7 +133,7 @@ def prior_mean(marks: Marks) -> Tensor:  # shape: (j, n)
 def covariance(pairs: Pairs, scales: Scales) -> Tensor:  # shape: (*batch, j, n, m)
     """Return the covariances of ``y`` without its noise, for each hypothesis."""
     like, _ = _likeness(pairs, scales)
-    return _assembled(pairs, scales, like, _offsets(pairs, scales, like))
+    return _assembled(pairs, scales, like, _offsets(pairs, _fading(pairs, scales), like))
 
 
 def prior_variance(marks: Marks, scales: Scales) -> Tensor:  # shape: (*batch, j, n)
@@ -163,15 +163,16 @@ def log_evidence(pairs: Pairs, y: Tensor, theta: Tensor) -> tuple[Tensor, Tensor
     """
     scales = scales_of(theta)
     like, psi = _likeness(pairs, scales)
-    offsets = _offsets(pairs, scales, like)
+    fading = _fading(pairs, scales)
+    offsets = _offsets(pairs, fading, like)
     solved = _solved(_assembled(pairs, scales, like, offsets), y, scales)
     value, shares = solved.log_evidence.logsumexp(-1), solved.log_evidence.softmax(-1)
     a = solved.weights
     slopes = a.unsqueeze(-1) * a.unsqueeze(-2) - torch.cholesky_inverse(solved.root)
     slopes = 0.5 * shares[..., None, None] * slopes  # derivative by each covariance
     of_all, of_growth = slopes.sum(-3), (slopes * pairs.power).sum(-3)
-    growth, offset, rate = (s[..., None, None] for s in scales[1:4])
-    smooth = growth * of_growth + 0.5 * offset * (-rate * pairs.lag).exp() * of_all
+    growth, rate = (s[..., None, None] for s in (scales.growth, scales.rate))
+    smooth = growth * of_growth + fading * of_all
     by_square = (smooth * psi).flatten(-2) @ pairs.squares.flatten(-2).mT
     constant = PROFILES[NUGGET].constant
     by_lengthscale = constant**2 * by_square / scales.lengthscale.square()
@@ -192,11 +193,15 @@ def _likeness(pairs: Pairs, scales: Scales) -> tuple[Tensor, Tensor]:
     return profile.slope((profile.constant**2 * squares + _LEAST).sqrt())
 
 
-def _offsets(pairs: Pairs, scales: Scales, like: Tensor) -> Tensor:
-    """Return the covariance of the offsets."""
-    same = (pairs.squares.sum(0) == 0).to(like)
+def _fading(pairs: Pairs, scales: Scales) -> Tensor:
+    """Return half the variance of the offsets times their correlation over time."""
     offset, rate = scales.offset[..., None, None], scales.rate[..., None, None]
-    return 0.5 * offset * (-rate * pairs.lag).exp() * (like + same)
+    return 0.5 * offset * (-rate * pairs.lag).exp()
+
+
+def _offsets(pairs: Pairs, fading: Tensor, like: Tensor) -> Tensor:
+    """Return the covariance of the offsets."""
+    return fading * (like + (pairs.squares.sum(0) == 0).to(like))
 
 
 def _assembled(pairs: Pairs, scales: Scales, like: Tensor, offsets: Tensor) -> Tensor:

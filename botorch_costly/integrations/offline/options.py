@@ -9,7 +9,7 @@ from botorch_costly.integrations.offline.translation import Translation, transla
 from botorch_costly.integrations.offline.trials import ValueTrials
 from botorch_costly.parameters import Real
 from botorch_costly.space import SearchSpace
-from botorch_costly.task_records import Task
+from botorch_costly.task_records import Task, check_tasks
 from botorch_costly.tuners import ByEvidence, ByGaps, Sampling, SubsetOptimizer, TransferOptimizer
 
 
@@ -31,9 +31,7 @@ class TransferOptions:
     warm_start: int = 0
 
     def __post_init__(self) -> None:
-        listed = isinstance(self.tasks, Sequence) and len(self.tasks) > 0
-        listed = listed and all(isinstance(task, Task) for task in self.tasks)
-        check(listed, "tasks", "at least one Task in a list", self.tasks)
+        check_tasks(self.tasks, fewest=1)
         check(
             type(self.robust) in (ByEvidence, ByGaps), "robust", "ByEvidence or ByGaps", self.robust
         )

@@ -66,8 +66,7 @@ def translated(
 
 def _translated(task: Task, translation: Translation, sign: int) -> Task | None:
     fits = []
-    shares = task.progress or (1.0,) * len(task)
-    for params, value, share in zip(task.configs, task.values, shares, strict=True):
+    for params, value, share in zip(task.configs, task.values, task.shares, strict=True):
         config = translation.part(params) if isinstance(params, Mapping) else None
         if config:
             fits.append((config, None if value is None else sign * value, share))

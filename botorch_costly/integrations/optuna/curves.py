@@ -11,7 +11,7 @@ from botorch_costly.integrations.offline.translation import translated
 from botorch_costly.integrations.optuna.outcomes import Outcomes, attribute
 from botorch_costly.integrations.optuna.sampler import OfflineSampler
 from botorch_costly.integrations.optuna.trials import StudyTrials
-from botorch_costly.task_records import Task
+from botorch_costly.task_records import Task, check_tasks
 from botorch_costly.tuners import Compression, CurveOptimizer
 
 
@@ -41,8 +41,8 @@ class CurveSampler(OfflineSampler):
         cost: User attribute with the cost of a trial; its seconds if omitted.
         tasks: Earlier studies whose larger values are better, such as
             ``task_from_optuna(study, iterations=27)``.
-        compression: Compression of curves to scores, as in BOIL; by default the model is over ranks and
-            final values.
+        compression: Compression of curves to scores, as in BOIL; by default the models are of ranks
+            and of growth.
         seed: Seed of the random generator. Processes that share a study may share it.
         dtype: Precision of the computations.
         device: Device of the computations.
@@ -82,12 +82,9 @@ class CurveSampler(OfflineSampler):
         is_valid = compression is None or isinstance(compression, Compression)
         check(is_valid, "compression", "a Compression or None", compression)
         self._compression = compression
-        listed = isinstance(tasks, Sequence) and all(isinstance(task, Task) for task in tasks)
-        check(listed, "tasks", "a list of Task", tasks)
-        check(
-            not (tasks and compression), "tasks", "none beside a compression", f"{len(tasks)} tasks"
-        )
-        self._tasks = tasks
+        self._tasks = check_tasks(tasks)
+        none = compression is None or not len(tasks)
+        check(none, "tasks", "none beside a compression", f"{len(tasks)} tasks")
 
     def _begin(self, space: Mapping[str, Any], *, seed: int, maximize: bool) -> StudyTrials:
         distributions, length = self._split(space)

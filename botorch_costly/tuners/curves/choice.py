@@ -15,7 +15,7 @@ from botorch_costly.numerics.robust import rewards_at
 from botorch_costly.optim import maximize
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.curves.earlier import EarlierStudies
-from botorch_costly.tuners.curves.ends import Belief, Outlook
+from botorch_costly.tuners.curves.ends import Belief, Common, Outlook
 from botorch_costly.tuners.curves.growth import GrowthBelief
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.ranks import RankBelief
@@ -100,9 +100,12 @@ class NewPoints:
         left = self._portfolio[~_trained(self._portfolio, trainings, CLOSE)]
         return left[0] if len(left) else None
 
-    def is_first(self, point: Tensor) -> bool:
-        """Return whether a configuration is one of the portfolio."""
-        return len(self._portfolio) > 0 and bool(among(point[None], self._portfolio, CLOSE))
+    def others(self, trainings: Trainings) -> list[Training]:
+        """Return the trainings whose configurations are not of the portfolio."""
+        if not len(self._portfolio):
+            return list(trainings)
+        first = among(trainings.points, self._portfolio, CLOSE).tolist()
+        return [t for t, is_first in zip(trainings, first, strict=True) if not is_first]
 
     def random(self, trainings: Trainings) -> Tensor | None:
         """Return a random new configuration, shape ``(d,)``; None if all have been trained."""
@@ -165,15 +168,14 @@ class EndChooser:
         resumes: bool,
         earlier: EarlierStudies,
     ) -> None:
-        self._new, self._generator = new, generator
-        self._ladder, self._resumes = ladder, resumes
-        self._ranks = RankBelief(new.empty, ladder)
+        self._new, self._ladder, self._resumes = new, ladder, resumes
+        self._ranks = RankBelief(new.empty, ladder, generator)
         self._growth = GrowthBelief(new.empty, ladder, earlier)
         self._shares = Shares(len(self._beliefs))
 
     @property
     def _beliefs(self) -> dict[str, Belief]:
-        return {"belief": self._ranks, "growth": self._growth}
+        return {"ranks": self._ranks, "growth": self._growth}
 
     def choose(self, trainings: Trainings) -> Choice:
         """Return the next training.
@@ -187,7 +189,8 @@ class EndChooser:
             return opening
         self._shares.learn(trainings)
         with torch.no_grad():
-            outlooks = [b.outlook(trainings, self._generator) for b in self._beliefs.values()]
+            common = Common.of(trainings, self._ladder)
+            outlooks = [belief.outlook(trainings, common) for belief in self._beliefs.values()]
             choice = self._by(outlooks[self._shares.turn()], trainings)
             training = choice.training
             if training is not None:
@@ -216,7 +219,7 @@ class EndChooser:
         """
         if not len(trainings.rewards):
             return None
-        outlook = self._ranks.outlook(trainings, self._generator)
+        outlook = self._ranks.outlook(trainings, Common.of(trainings, self._ladder))
         with torch.no_grad():
             mean, variance = outlook.end.mean_and_variance(points.unsqueeze(-2))
         mean, std = mean.squeeze(-1), variance.squeeze(-1).sqrt()
@@ -247,7 +250,7 @@ def opening_of(new: NewPoints, trainings: Trainings) -> Choice | None:
     if first is not None:
         return Choice(first, None, "of the portfolio of the earlier studies' best")
     unmeasured = not len(trainings.rewards)
-    others = [t for t in trainings if not new.is_first(t.point)]
+    others = new.others(trainings)
     sound = sum(not training.broken for training in others)
     if not unmeasured and (sound >= _FIRST or len(others) >= _MOST_FIRST):
         return None

@@ -1,6 +1,7 @@
 """Earlier studies of a search over trainings: what they say of configurations, and where to begin."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,13 +11,13 @@ from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.domain import digest_of
 from botorch_costly.ask_tell.surroundings import one_thread
 from botorch_costly.device import Tkwargs
-from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.models import TaskEnsemble
+from botorch_costly.numerics.growth import Marks
 from botorch_costly.numerics.portfolio import greedy_portfolio
 from botorch_costly.numerics.robust import normal_scores
 from botorch_costly.space import SearchSpace
 from botorch_costly.task_encoding import EncodedTask
-from botorch_costly.task_records import Task
+from botorch_costly.task_records import Task, check_tasks
 from botorch_costly.tuners.curves.extrapolation import ends_of
 
 _FIRST, _LONGEST = 3, 50  # size of the portfolio, and of the one from which it is taken
@@ -53,9 +54,7 @@ class EarlierStudies:
         fill: Mapping[str, Any] | None,
         tkwargs: Tkwargs,
     ) -> None:
-        listed = isinstance(tasks, Sequence) and all(isinstance(task, Task) for task in tasks)
-        check(listed, "tasks", "a list of Task", tasks, InvalidArgumentError)
-        tasks = [_with_failures(task, sign) for task in tasks]
+        tasks = [_with_failures(task, sign) for task in check_tasks(tasks)]
         studies = [task.in_space(space, fill=fill) for task in tasks]
         tables = [table for s in studies for table in (s.points, s.values)]
         tables += [torch.tensor(task.progress) for task in tasks if task.progress is not None]
@@ -79,6 +78,10 @@ class EarlierStudies:
         if self._ensemble is None:
             return X.new_empty(len(X), 0)
         return self._ensemble.means(X.to(self._empty)).mT.to(X)
+
+    def marks(self, x: Tensor, share: Tensor) -> Marks:
+        """Return configurations ``n x d`` after shares of their trainings, with the studies' means."""
+        return Marks(x, share, self.means(x))
 
     def portfolio(self, listed: Tensor | None) -> Tensor:
         """Return points of which each is good in studies that those before it are not good in, ``k x d``.
@@ -105,11 +108,10 @@ def _with_failures(task: Task, sign: float) -> Task:
     if not measured or len(measured) == len(task):
         return task
     lowest = sign * min(sign * value for value in measured)
-    values = [lowest if value is None else value for value in task.values]
-    pairs = zip(task.values, task.progress or (1.0,) * len(task), strict=True)
-    progress = [1.0 if value is None else share for value, share in pairs]
-    options: dict[str, Any] = {"name": task.name, "names": task.names, "texts": task.texts}
-    return Task(task.configs, values, progress=progress, **options)
+    values = tuple(lowest if value is None else value for value in task.values)
+    pairs = zip(task.values, task.shares, strict=True)
+    progress = tuple(1.0 if value is None else share for value, share in pairs)
+    return replace(task, values=values, progress=progress)
 
 
 def _ends(task: Task, study: EncodedTask, sign: float) -> tuple[Tensor, Tensor]:

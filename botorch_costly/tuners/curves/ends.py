@@ -1,32 +1,43 @@
-"""What a belief says of the ends of trainings, and what an end promises by the cost until then."""
+"""Beliefs about the ends of trainings, and the promise of an end by the cost until then."""
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from botorch_costly.models import LogLinearCost
 from botorch_costly.tuners.curves.lengths import Ladder
-from botorch_costly.tuners.curves.standstill import Movement
+from botorch_costly.tuners.curves.standstill import Movement, movements
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
 _LEAST_COST = 1e-300  # products of costs and lengths may be infinite, or 0
 _LEAST_CHANCE = 1e-12
 
 
+class Common(NamedTuple):
+    """Costs and movements of trainings, which all beliefs share."""
+
+    cost: LogLinearCost  # of a whole training
+    movements: Mapping[int, Movement]  # of each training that stands still, by its number
+
+    @classmethod
+    def of(cls, trainings: Trainings, ladder: Ladder) -> "Common":
+        """Return those of trainings of which at least one has an iteration."""
+        return cls(_costs(trainings), movements(trainings, ladder))
+
+
 class Outlook(ABC):
     """Posterior of final rewards, and a model of costs.
 
     Args:
-        cost: Model of the cost of a whole training.
-        movements: How probably each training that stands still moves again, by its number.
+        common: Costs and movements of the trainings.
     """
 
-    def __init__(self, cost: LogLinearCost, movements: Mapping[int, Movement]) -> None:
-        self._cost, self._movements = cost, movements
+    def __init__(self, common: Common) -> None:
+        self._cost, self._movements = common
 
     @abstractmethod
     def log_improvement(self, X: Tensor) -> Tensor:
@@ -74,12 +85,12 @@ class Outlook(ABC):
 class Belief(Protocol):
     """A model of trainings, which predicts their ends."""
 
-    def outlook(self, trainings: Trainings, generator: torch.Generator) -> Outlook:
+    def outlook(self, trainings: Trainings, common: Common) -> Outlook:
         """Return the posterior of final rewards; refit first if there are many new rows.
 
         Args:
             trainings: Trainings of which at least one has a reward.
-            generator: Source of random restarts.
+            common: Their costs and movements.
         """
 
     def state_dict(self) -> dict[str, Any]:
@@ -97,7 +108,7 @@ def marks_of(training: Training, ladder: Ladder) -> list[tuple[float, float]]:
     return [(k / length, training.curve[k - 1]) for k in sorted(chosen) if k]
 
 
-def costs_of(trainings: Trainings) -> LogLinearCost:
+def _costs(trainings: Trainings) -> LogLinearCost:
     """Return a model of the cost of whole trainings, fitted to those with at least one iteration."""
     begun = [training for training in trainings if training.iterations]
     points = torch.stack([t.point for t in begun]).double()

@@ -35,9 +35,10 @@ def ends_of(points: Tensor, values: Tensor, shares: Tensor) -> tuple[Tensor, Ten
         return x, ends
     marks, y = thinned(*_rows(x, curves, unit, range(len(x))))
     theta = fit_growth(marks, y, prior_of_growth(points.shape[-1], x).mean)
+    lasts = [(s[-1:], v[-1:]) for s, v in curves]
     for begin in range(0, len(partial), _CHUNK):
         chunk = partial[begin : begin + _CHUNK]
-        own, theirs = _rows(x, [(s[-1:], v[-1:]) for s, v in curves], unit, chunk)
+        own, theirs = _rows(x, lasts, unit, chunk)
         rows = Marks(*(torch.cat(pair) for pair in zip(marks, own, strict=True)))
         model = GrowthModel.conditioned(rows, torch.cat([y, theirs]), theta)
         mean, _ = model.mean_and_variance(own._replace(share=torch.ones_like(own.share)))
@@ -48,7 +49,7 @@ def ends_of(points: Tensor, values: Tensor, shares: Tensor) -> tuple[Tensor, Ten
 def _by_training(points: Tensor) -> list[Tensor]:
     """Return the numbers of the observations of each configuration."""
     _, which = torch.unique(points, dim=0, return_inverse=True)
-    return [(which == number).nonzero().flatten() for number in range(int(which.max()) + 1)]
+    return list(which.argsort(stable=True).split(which.bincount().tolist()))
 
 
 def _sorted(shares: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:

@@ -28,9 +28,9 @@ from botorch_costly.models.growth import (
 from botorch_costly.numerics.growth import Marks
 from botorch_costly.numerics.improvement import log_excess
 from botorch_costly.tuners.curves.earlier import EarlierStudies
-from botorch_costly.tuners.curves.ends import Outlook, costs_of, marks_of
+from botorch_costly.tuners.curves.ends import Common, Outlook, marks_of
 from botorch_costly.tuners.curves.lengths import Ladder
-from botorch_costly.tuners.curves.standstill import Movement, movements
+from botorch_costly.tuners.curves.standstill import Movement
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 from botorch_costly.tuners.curves.unit import Unit
 
@@ -57,19 +57,19 @@ class GrowthOutlook(Outlook):
         bar: What an improvement exceeds under each hypothesis: that value, or the mean of a pending
             segment, shape ``(j, 1)``.
         earlier: Earlier studies, perhaps none.
-        *others: Arguments of ``Outlook``.
+        common: Costs and movements of the trainings.
     """
 
     def __init__(
-        self, model: GrowthModel, best: float, bar: Tensor, earlier: EarlierStudies, *others: Any
+        self, model: GrowthModel, best: float, bar: Tensor, earlier: EarlierStudies, common: Common
     ) -> None:
-        super().__init__(*others)
+        super().__init__(common)
         self._model, self._best, self._bar, self._earlier = model, best, bar, earlier
 
     def log_improvement(self, X: Tensor) -> Tensor:
         """Return the log expected improvements of the ends of configurations ``batch_shape x d``."""
         points = X.reshape(-1, X.shape[-1]).to(self._model.targets)
-        ends = Marks(points, torch.ones_like(points[:, 0]), self._earlier.means(points))
+        ends = self._earlier.marks(points, torch.ones_like(points[:, 0]))
         mean, variance = self._model.mean_and_variance(ends)
         sd = variance.sqrt()
         each = sd.log() + log_excess((mean - self._bar) / sd)
@@ -79,8 +79,7 @@ class GrowthOutlook(Outlook):
     def exceeds(self, training: Training, until: int) -> float:
         """Return the probability that the value after an iteration exceeds the best one, if it moves."""
         share = self._model.targets.new_tensor([until / training.length])
-        point = training.point.to(share).unsqueeze(0)
-        at = Marks(point, share, self._earlier.means(point))
+        at = self._earlier.marks(training.point.to(share).unsqueeze(0), share)
         return float(self._model.chance(at, self._best))
 
 
@@ -98,15 +97,14 @@ class GrowthBelief:
         self._theta = prior_of_growth(like.shape[-1], like.double()).mean
         self._log_shares: Tensor | None = None  # of the hypotheses, at the latest fit
 
-    def outlook(self, trainings: Trainings, generator: torch.Generator) -> GrowthOutlook:
+    def outlook(self, trainings: Trainings, common: Common) -> GrowthOutlook:
         """Return the posterior of final rewards; refit first if there are many new rows.
 
         Args:
             trainings: Trainings of which at least one has a reward.
-            generator: Unused: the fit makes no random restarts.
+            common: Their costs and movements.
         """
-        still = movements(trainings, self._ladder)
-        rows = self.rows(trainings, still)
+        rows = self.rows(trainings, common.movements)
         differ = bool((rows.targets != rows.targets[0]).any())  # equal targets determine no scales
         if differ and rows.number >= _MORE * self._fitted_rows:
             self._theta = fit_growth(*thinned(rows.marks, rows.targets), self._theta)
@@ -119,20 +117,20 @@ class GrowthBelief:
         if pending:
             model, means = model.with_means(self._marks_of_pending(pending))
             bar = torch.maximum(bar, means.amax(-1, keepdim=True))
-        return GrowthOutlook(model, rows.best, bar, self._earlier, costs_of(trainings), still)
+        return GrowthOutlook(model, rows.best, bar, self._earlier, common)
 
     def rows(self, trainings: Trainings, still: Mapping[int, Movement]) -> Rows:
         """Return the configurations, shares and values that enter the model."""
         rewards = trainings.rewards
-        measured = [t for t in trainings if t.known]
-        firsts = rewards.new_tensor([t.curve[t.known[0] - 1] for t in measured])
+        firsts = rewards.new_tensor([t.curve[t.known[0] - 1] for t in trainings if t.known])
         lowest = float(rewards.min())
         curves = [[(t.point, *m) for m in self._marks(t, lowest, still)] for t in trainings]
         points, shares, values = zip(*_kept(curves), strict=True)
         x, among = torch.stack(points).to(self._theta), rewards.new_tensor(values)
-        unit, best = Unit.of(firsts, among), rewards.new_tensor([t.latest for t in measured])
-        marks = Marks(x, x.new_tensor(shares), self._earlier.means(x))
-        return Rows(marks, unit(among).to(x), float(unit(best).max()), sum(map(len, curves)))
+        unit = Unit.of(firsts, among)
+        best = float(unit(rewards.new_tensor(trainings.best_latest)))
+        marks = self._earlier.marks(x, x.new_tensor(shares))
+        return Rows(marks, unit(among).to(x), best, sum(map(len, curves)))
 
     def _marks(
         self, training: Training, lowest: float, still: Mapping[int, Movement]
@@ -150,7 +148,7 @@ class GrowthBelief:
     def _marks_of_pending(self, trainings: list[Training]) -> Marks:
         x = torch.stack([t.point for t in trainings]).to(self._theta)
         shares = [t.until / t.length for t in trainings if t.until is not None]
-        return Marks(x, x.new_tensor(shares), self._earlier.means(x))
+        return self._earlier.marks(x, x.new_tensor(shares))
 
     def early_signal(self, share: float) -> float | None:
         """Return the correlation of a value after a share of a training with its final value."""

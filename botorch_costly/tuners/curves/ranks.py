@@ -27,9 +27,8 @@ from botorch_costly.numerics.improvement import log_excess
 from botorch_costly.numerics.radial import NUGGET
 from botorch_costly.numerics.robust import normal_scores
 from botorch_costly.numerics.stationary import Stationary
-from botorch_costly.tuners.curves.ends import Outlook, costs_of, marks_of
+from botorch_costly.tuners.curves.ends import Common, Outlook, marks_of
 from botorch_costly.tuners.curves.lengths import Ladder
-from botorch_costly.tuners.curves.standstill import movements
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
 # c: at the prior median eps = 0.01, a quarter of a training has a correlation of 0.81 with its end.
@@ -54,11 +53,11 @@ class RankOutlook(Outlook):
     Args:
         model: The model of all normal scores, pending segments included.
         best: Normal score of the best latest reward of a training.
-        *others: Arguments of ``Outlook``.
+        common: Costs and movements of the trainings.
     """
 
-    def __init__(self, model: StreamingGP, best: float, *others: Any) -> None:
-        super().__init__(*others)
+    def __init__(self, model: StreamingGP, best: float, common: Common) -> None:
+        super().__init__(common)
         self._model, self._best = model, best
         self.end: Snapshot = model.snapshot(_END)
 
@@ -82,31 +81,32 @@ class RankBelief:
     Args:
         like: Empty tensor, shape ``(0, d)``, with the dtype and device of configurations.
         ladder: Iterations whose rewards enter the model, besides the latest reward.
+        generator: Source of the random restarts of the first refits.
     """
 
-    def __init__(self, like: Tensor, ladder: Ladder) -> None:
-        self._ladder, self._fits, self._fitted_rows = ladder, 0, 0
+    def __init__(self, like: Tensor, ladder: Ladder, generator: torch.Generator) -> None:
+        self._ladder, self._generator = ladder, generator
+        self._fits = self._fitted_rows = 0
         unit = like.new_ones(())
         lengthscale = 0.5 * unit.expand(like.shape[-1])
         self._values = Hyperparameters(lengthscale, unit, 0.05 * unit, 0.01 * unit)
 
-    def outlook(self, trainings: Trainings, generator: torch.Generator) -> RankOutlook:
+    def outlook(self, trainings: Trainings, common: Common) -> RankOutlook:
         """Return the posterior of final rewards; refit first if there are many new rows.
 
         Args:
             trainings: Trainings of which at least one has a reward.
-            generator: Source of the random restarts of the first refits.
+            common: Their costs and movements.
         """
         rows = self.rows(trainings)
         differ = bool((rows.targets != rows.targets[0]).any())  # equal targets determine no scales
         if differ and len(rows.inputs) >= _GROWTH * self._fitted_rows:
-            self._refit(rows, generator)
+            self._refit(rows)
         belief = self._conditioned(rows)
         for training in trainings:
             if training.until is not None:
                 belief = _with_pending(belief, training)
-        still = movements(trainings, self._ladder)
-        return RankOutlook(belief, rows.best, costs_of(trainings), still)
+        return RankOutlook(belief, rows.best, common)
 
     def rows(self, trainings: Trainings) -> Rows:
         """Return the inputs and normal scores of the rewards that enter the model."""
@@ -119,16 +119,16 @@ class RankBelief:
         rows = sorted(rows, key=lambda row: -row[1])[:_MOST_ROWS]
         points, times, values = zip(*rows, strict=True)
         inputs = torch.cat([torch.stack(points), like.new_tensor(times).unsqueeze(-1)], -1)
-        latest = among.new_tensor([t.latest for t in trainings if t.known])
         targets = normal_scores(among.new_tensor(values), among)
-        return Rows(inputs, targets.to(like), float(normal_scores(latest.max(), among)))
+        best = normal_scores(among.new_tensor(trainings.best_latest), among)
+        return Rows(inputs, targets.to(like), float(best))
 
     def _marks(self, training: Training, lowest: float) -> list[tuple[float, float]]:
         """Return the times and rewards of a training that enter the model."""
         pairs = [(_time(share), value) for share, value in marks_of(training, self._ladder)]
         return [*pairs, (_END, lowest)] if training.broken else pairs
 
-    def _refit(self, rows: Rows, generator: torch.Generator) -> None:
+    def _refit(self, rows: Rows) -> None:
         fitted, report = fit(
             NUGGET,
             rows.inputs,
@@ -136,7 +136,7 @@ class RankBelief:
             self._values,
             learn_forgetting=True,
             restarts=1 if self._fits < _EARLY_FITS else 0,
-            generator=generator,
+            generator=self._generator,
         )
         if bool(report.after.isfinite()):
             self._values = fitted

@@ -33,7 +33,7 @@ _CAUTION = 0.1  # share of the forecast that is an even chance
 
 
 class Forecast(NamedTuple):
-    """What the beliefs said before a training continued."""
+    """The forecasts of all beliefs before a training continued."""
 
     since: int  # iteration before the segment
     until: int  # iteration whose value was foretold

@@ -13,7 +13,7 @@ from botorch_costly.ask_tell.observed import LOSSES, seem_losses
 from botorch_costly.ask_tell.optimizer import Optimizer
 from botorch_costly.ask_tell.surroundings import one_thread
 from botorch_costly.device import Tkwargs
-from botorch_costly.errors import InvalidArgumentError, check, check_count
+from botorch_costly.errors import check, check_count
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.robust import outliers
 from botorch_costly.parameters import Plain
@@ -21,7 +21,7 @@ from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.records import FrozenConfig, ValueObservation
 from botorch_costly.space import SearchSpace
 from botorch_costly.task_encoding import EncodedTask
-from botorch_costly.task_records import Task
+from botorch_costly.task_records import Task, check_tasks
 from botorch_costly.transfer_records import TransferDecision
 from botorch_costly.tuners.transfer.belief import bounded
 from botorch_costly.tuners.transfer.choice import TransferStrategy
@@ -179,12 +179,8 @@ def _fitted(
 
 
 def _checked(tasks: Sequence[Task]) -> Sequence[Task]:
-    listed = isinstance(tasks, Sequence) and len(tasks) > 0
-    listed = listed and all(isinstance(task, Task) for task in tasks)
-    check(listed, "tasks", "at least one Task in a list", tasks, InvalidArgumentError)
-    early = [task for task in tasks if task.progress is not None]
-    expected = "final values; CurveOptimizer reads curves"
-    check(not early, "tasks", expected, early[:1], InvalidArgumentError)
+    early = [task for task in check_tasks(tasks, fewest=1) if task.progress is not None]
+    check(not early, "tasks", "final values; CurveOptimizer reads curves", early[:1])
     return tasks
 
 

@@ -9,6 +9,7 @@ import torch
 
 from botorch_costly.models.growth import thinned
 from botorch_costly.tuners.curves.earlier import EarlierStudies
+from botorch_costly.tuners.curves.ends import Common
 from botorch_costly.tuners.curves.growth import GrowthBelief
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.standstill import Movement
@@ -19,7 +20,7 @@ from tests.oracles import growth as oracle
 from tests.tuners.curves.playing import SPACE, made, play
 from tests.tuners.curves.test_ranks import BEGUN, NO_CONFIG, training, trainings_of
 
-GENERATOR = torch.Generator()
+LADDER = Ladder(1)
 TKWARGS = {"dtype": torch.float64, "device": torch.device("cpu")}
 NO_TASKS = EarlierStudies(SPACE, [], 1.0, fill=None, tkwargs=TKWARGS)
 FIRSTS = [1.0, 0.5, 0.0, 0.2]  # of BEGUN; the first value of training 2 is 0
@@ -41,12 +42,12 @@ def rows_of_begun():
 
 
 def belief_of(trainings):
-    belief = GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS)
-    return belief, belief.outlook(trainings, GENERATOR)
+    belief = GrowthBelief(NO_CONFIG, LADDER, NO_TASKS)
+    return belief, belief.outlook(trainings, Common.of(trainings, LADDER))
 
 
 def test_rows_and_units_are_those_of_the_text():
-    rows = GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS).rows(trainings_of(*BEGUN), {})
+    rows = GrowthBelief(NO_CONFIG, LADDER, NO_TASKS).rows(trainings_of(*BEGUN), {})
     found = zip(
         rows.marks.x.tolist(), rows.marks.share.tolist(), rows.targets.tolist(), strict=True
     )
@@ -131,7 +132,7 @@ def test_chances_are_small_for_what_stands_still():
 
 def test_rows_are_bounded_and_the_most_advanced_and_the_last_stay(monkeypatch):
     monkeypatch.setattr("botorch_costly.tuners.curves.growth._MOST_ROWS", 5)
-    rows = GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS).rows(trainings_of(*BEGUN), {})
+    rows = GrowthBelief(NO_CONFIG, LADDER, NO_TASKS).rows(trainings_of(*BEGUN), {})
     assert rows.marks.share.tolist() == [1.0, 1.0, 0.75, 0.25, 0.1875]
 
 
@@ -161,15 +162,18 @@ def test_parameters_are_fitted_as_rows_come_in():
 
 def test_a_state_continues():
     trainings = trainings_of(*BEGUN)
-    (belief, outlook), other = belief_of(trainings), GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS)
+    (belief, outlook), other = belief_of(trainings), GrowthBelief(NO_CONFIG, LADDER, NO_TASKS)
     other.load_state_dict(belief.state_dict())
     point = torch.tensor([[0.3, 0.2]], dtype=torch.float64)
-    assert torch.equal(other.outlook(trainings, GENERATOR).promise(point), outlook.promise(point))
+    assert torch.equal(
+        other.outlook(trainings, Common.of(trainings, LADDER)).promise(point),
+        outlook.promise(point),
+    )
 
 
 def test_any_lengths_go_together():
     other = replace(BEGUN[0], number=7, length=4)
-    rows = GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS).rows(trainings_of(*BEGUN, other), {})
+    rows = GrowthBelief(NO_CONFIG, LADDER, NO_TASKS).rows(trainings_of(*BEGUN, other), {})
     assert sorted(rows.marks.share.tolist())[-3:] == [1.0, 1.0, 1.0]
 
 
@@ -185,7 +189,7 @@ def test_the_last_row_of_every_training_stays(monkeypatch):
     monkeypatch.setattr("botorch_costly.tuners.curves.growth._MOST_ROWS", 8)
     begun = [training(k, 0.05 * k, [0.1 * j + k for j in range(8)]) for k in range(8)]
     short = training(8, 0.9, [-10.0])
-    rows = GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS).rows(trainings_of(*begun, short), {})
+    rows = GrowthBelief(NO_CONFIG, LADDER, NO_TASKS).rows(trainings_of(*begun, short), {})
     assert len(rows.targets) == 9
     assert rows.number == 8 * 4 + 1
     assert rows.marks.share.tolist()[-1] == 1 / 16
@@ -193,10 +197,11 @@ def test_the_last_row_of_every_training_stays(monkeypatch):
 
 def test_refits_go_on_when_rows_are_left_out(monkeypatch):
     monkeypatch.setattr("botorch_costly.tuners.curves.growth._MOST_ROWS", 4)
-    belief, fits = GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS), []
+    belief, fits = GrowthBelief(NO_CONFIG, LADDER, NO_TASKS), []
     for length in (4, 8, 16):
         grown = [training(k, 0.2 * k, [0.1 * j + k for j in range(length)]) for k in range(3)]
-        belief.outlook(trainings_of(*grown), GENERATOR)
+        trainings = trainings_of(*grown)
+        belief.outlook(trainings, Common.of(trainings, LADDER))
         fits.append(belief.state_dict()["fitted_rows"])
     assert fits == sorted(set(fits))
 
@@ -220,7 +225,7 @@ def test_a_ceiling_where_trainings_begin_does_not_hide_the_worse():
 def test_what_diverged_ended_at_the_lowest_value_even_if_it_stood_still():
     still = [training(k, 0.1 * k, [0.5] * 16) for k in range(4)]
     broken = training(4, 0.6, [0.9] * 4, broken=True)
-    rows = GrowthBelief(NO_CONFIG, Ladder(1), NO_TASKS).rows(
+    rows = GrowthBelief(NO_CONFIG, LADDER, NO_TASKS).rows(
         trainings_of(*still, broken), {4: Movement(0.1, 0.2)}
     )
     mine = [

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from botorch_costly.tuners.curves.ends import Common
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.ranks import RankBelief
 from botorch_costly.tuners.curves.trainings import Training, Trainings
@@ -13,6 +14,7 @@ from tests.oracles import ends as oracle
 from tests.tuners.curves.playing import SPACE, made, play
 
 PACE = 30.0
+LADDER = Ladder(1)
 NO_CONFIG = torch.empty(0, 2, dtype=torch.float64)
 
 
@@ -39,7 +41,7 @@ BEGUN = (
 
 
 def test_rewards_count_at_the_rungs_and_at_the_latest():
-    rows = RankBelief(NO_CONFIG, Ladder(1)).rows(trainings_of(*BEGUN))
+    rows = belief().rows(trainings_of(*BEGUN))
     found = sorted((*x[:1], round(math.exp(x[2] / PACE), 6)) for x in rows.inputs.tolist())
     expected = [(0.1, k / 16) for k in (1, 2, 4)] + [(0.4, k / 16) for k in (1, 3)]
     expected += [(0.8, k / 16) for k in (1, 2, 4, 8, 12, 16)] + [(0.9, 1 / 16), (0.9, 1.0)]
@@ -49,9 +51,13 @@ def test_rewards_count_at_the_rungs_and_at_the_latest():
 @pytest.mark.parametrize("change", [math.exp, lambda value: 3 * value - 7, lambda v: v**3])
 def test_only_the_order_of_rewards_counts(change):
     other = [replace(t, curve=tuple(change(v) for v in t.curve)) for t in BEGUN]
-    ours, theirs = (RankBelief(NO_CONFIG, Ladder(1)).rows(trainings_of(*b)) for b in (BEGUN, other))
+    ours, theirs = (belief().rows(trainings_of(*b)) for b in (BEGUN, other))
     assert torch.equal(ours.targets, theirs.targets)
     assert ours.best == theirs.best
+
+
+def belief():
+    return RankBelief(NO_CONFIG, LADDER, torch.Generator().manual_seed(0))
 
 
 def slow_rows():
@@ -68,9 +74,9 @@ def slow_rows():
 
 
 def test_the_outlook_is_that_of_the_text():
-    belief, trainings = RankBelief(NO_CONFIG, Ladder(1)), trainings_of(*BEGUN)
-    outlook = belief.outlook(trainings, torch.Generator().manual_seed(0))
-    values = [value.tolist() for value in belief._values]
+    ranks, trainings = belief(), trainings_of(*BEGUN)
+    outlook = ranks.outlook(trainings, Common.of(trainings, LADDER))
+    values = [value.tolist() for value in ranks._values]
     rows, scores, best = slow_rows()
     points = [[0.3, 0.2], [0.1, 0.5], [0.7, 0.9]]
     left = [1.0, 0.75, 1.0]
@@ -85,21 +91,16 @@ def test_the_outlook_is_that_of_the_text():
 
 def test_what_is_pending_promises_less():
     trainings, point = trainings_of(*BEGUN), torch.tensor([[0.3, 0.2]], dtype=torch.float64)
-    generator = torch.Generator().manual_seed(0)
-    before = RankBelief(NO_CONFIG, Ladder(1)).outlook(trainings, generator).promise(point)
-    pending = Training(4, {}, point[0], 16, until=16)
-    generator = torch.Generator().manual_seed(0)
-    after = (
-        RankBelief(NO_CONFIG, Ladder(1))
-        .outlook(trainings.with_one(pending), generator)
-        .promise(point)
+    more = trainings.with_one(Training(4, {}, point[0], 16, until=16))
+    before, after = (
+        belief().outlook(t, Common.of(t, LADDER)).promise(point) for t in (trainings, more)
     )
     assert float(after) < float(before) - 1
 
 
 def test_rows_are_bounded_and_the_latest_stay(monkeypatch):
     monkeypatch.setattr("botorch_costly.tuners.curves.ranks._MOST_ROWS", 5)
-    rows = RankBelief(NO_CONFIG, Ladder(1)).rows(trainings_of(*BEGUN))
+    rows = belief().rows(trainings_of(*BEGUN))
     assert sorted(math.exp(t / PACE) for t in rows.inputs[:, -1].tolist()) == pytest.approx(
         [0.25, 0.5, 0.75, 1.0, 1.0]
     )
