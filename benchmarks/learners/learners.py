@@ -16,6 +16,7 @@ from benchmarks.harness.command_line import seeds_of
 from benchmarks.harness.record import Row, grouped
 from benchmarks.harness.sweep import measured, sweep_parser
 from benchmarks.learners.arms import KnowledgeGradientOfArms
+from benchmarks.learners.earlier import AfterOthers
 from benchmarks.learners.problems import TOLD, LearnerProblem, data_sets, problem_of
 from benchmarks.learners.rivals import Doubling, Halving, Hyperband, MostlyBest, Screening
 from benchmarks.subsets.base import AtTarget, Method, play
@@ -43,12 +44,14 @@ METHODS: dict[str, Callable[[LearnerProblem, int], Method]] = {
     "doubling the best": Doubling,
     "arms by knowledge gradient": KnowledgeGradientOfArms,
     "SubsetOptimizer": Ours,
+    "SubsetOptimizer after 25 sets": AfterOthers,
 }
 _UNTIL = {
     "arms by knowledge gradient": "1/5",
     "SubsetOptimizer": "1/10",
+    "SubsetOptimizer after 25 sets": "1/10",
 }  # the last budget of slow ones
-_EVERY = {"SubsetOptimizer": 8}  # that data set of a half alone
+_EVERY = {"SubsetOptimizer": 8, "SubsetOptimizer after 25 sets": 8}  # that data set of a half alone
 
 
 class Task(NamedTuple):

@@ -11,7 +11,7 @@ from torch import Tensor
 from benchmarks.harness.gaussian import fitted, standardized
 from benchmarks.subsets.base import AtTarget, Maker, Plan, Planned, Unevaluated
 from benchmarks.subsets.multi_fidelity import KnowledgeGradient, MaxValueEntropy
-from botorch_costly import SubsetDecision, SubsetOptimizer
+from botorch_costly import SubsetDecision, SubsetOptimizer, Task
 from botorch_costly.parameters import Plain
 from botorch_costly.plain import as_number
 from botorch_costly.problems import SubsetProblem
@@ -124,10 +124,14 @@ class StepLaw(Unevaluated):
 class Ours:
     """``SubsetOptimizer`` as it comes, told the candidates, their values and costs."""
 
-    def __init__(self, problem: SubsetProblem, seed: int) -> None:
+    def __init__(self, problem: SubsetProblem, seed: int, *, tasks: Sequence[Task] = ()) -> None:
         self.problem = problem
         self._optimizer = SubsetOptimizer(
-            problem.space, problem.fidelities, candidates=problem.candidates, seed=seed
+            problem.space,
+            problem.fidelities,
+            tasks=tasks,
+            candidates=problem.candidates,
+            seed=seed,
         )
         self._asked: list[SubsetDecision] = []
 

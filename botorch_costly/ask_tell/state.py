@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 import torch
 
+from botorch_costly.ask_tell.domain import digest_of
 from botorch_costly.ask_tell.protocol import Extendable, Tells
 from botorch_costly.ask_tell.written import readable
 from botorch_costly.errors import RestoreError, StateMismatchError, check
@@ -19,7 +20,7 @@ from botorch_costly.states import Stateful, copied, outside_inference
 
 STATE_VERSION = 5
 # Values of options that older states do not name.
-_ONCE = {"dtype": "torch.float64", "overhead": "None"}
+_ONCE = {"dtype": "torch.float64", "overhead": "None", "tasks": repr(digest_of([]))}
 # Entries that describe a state to readers. Older states lack them, so they are not compared.
 DESCRIPTION = ("tells", "records", "definition")
 _DAMAGES = (AttributeError, LookupError, TypeError, ValueError, RuntimeError, StopIteration)

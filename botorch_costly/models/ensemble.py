@@ -8,6 +8,7 @@ from botorch.models import SingleTaskGP
 from botorch.posteriors import GPyTorchPosterior
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.module import Module
+from linear_operator import LinearOperator, to_linear_operator
 from linear_operator.operators import DiagLinearOperator
 from torch import Tensor
 
@@ -24,14 +25,19 @@ _WIDE = 10.0  # standard deviation of an additional normal prior on raw paramete
 _SPREAD = 0.1  # standard deviation of walkers around a start, in raw units
 _LEAST = 1e-10  # smallest variance, relative to the largest prior variance
 
+Features = Callable[[Tensor], Tensor]
+"""Maps points ``n x d`` to further columns of a model, ``n x T``."""
+
 
 class HyperparameterEnsemble(OneOutcome):
     """A batch of GPs as one model, over which BoTorch's acquisition functions average.
 
-    Posteriors of single points are batched, and use one Cholesky factor for each GP.
+    Posteriors use one Cholesky factor for each GP; those of single points are batched.
 
     Args:
         models: A GP of batch shape ``(k,)``, with one entry for each draw of the hyperparameters.
+        features: Function of points ``n x d`` whose columns, ``n x T``, the models have besides; none if
+            omitted.
 
     Raises:
         InvalidShapeError: If the batch shape is not ``(k,)``.
@@ -40,8 +46,9 @@ class HyperparameterEnsemble(OneOutcome):
 
     _is_ensemble = True
 
-    def __init__(self, models: SingleTaskGP) -> None:
+    def __init__(self, models: SingleTaskGP, features: Features | None = None) -> None:
         super().__init__()
+        self._features = features
         shape = models.batch_shape
         check(len(shape) == 1, "models", "a batch shape (k,)", tuple(shape), InvalidShapeError)
         self.models = models.eval()
@@ -61,16 +68,33 @@ class HyperparameterEnsemble(OneOutcome):
         """Return the posteriors at ``batch_shape x q x d`` inputs: ``batch_shape x k x q x 1``."""
         noisy = kwargs.get("observation_noise", False)
         others = args or set(kwargs) - {"observation_noise", "posterior_transform"}
-        if X.shape[-2] != 1 or others or not isinstance(noisy, bool):
-            return self.models.posterior(X.unsqueeze(-3), *args, **kwargs)
+        if others or not isinstance(noisy, bool):
+            return self.models.posterior(self._completed(X).unsqueeze(-3), *args, **kwargs)
+        mean, covariance = self._single(X, noisy) if X.shape[-2] == 1 else self._joint(X, noisy)
+        posterior = GPyTorchPosterior(MultivariateNormal(mean, covariance))
+        transform = kwargs.get("posterior_transform")
+        return posterior if transform is None else transform(posterior)
+
+    def _single(self, X: Tensor, noisy: bool) -> tuple[Tensor, LinearOperator]:
+        """Return the moments of single points, which share one solution with the Cholesky factors."""
         rows, batch = self._rows(X)
         half = self._half(rows)
         mean = self.models.mean_module(rows) + (half.mT @ self._scaled).squeeze(-1)
         variance = self._variance(rows, half, noisy=noisy)
         mean, variance = (moment.mT.reshape(*batch, len(half), 1) for moment in (mean, variance))
-        posterior = GPyTorchPosterior(MultivariateNormal(mean, DiagLinearOperator(variance)))
-        transform = kwargs.get("posterior_transform")
-        return posterior if transform is None else transform(posterior)
+        return mean, DiagLinearOperator(variance)
+
+    def _joint(self, X: Tensor, noisy: bool) -> tuple[Tensor, LinearOperator]:
+        """Return means and covariances of several points, ``batch_shape x k x q`` and ``.. x q x q``."""
+        rows = self._completed(X).unsqueeze(-3)
+        rows = rows.expand(*X.shape[:-2], *self.batch_shape, *rows.shape[-2:])
+        half = self._half(rows)
+        mean = self.models.mean_module(rows) + (half.mT @ self._scaled).squeeze(-1)
+        prior = self._covariance(rows, rows)
+        variance = self._variance(rows, half, noisy=noisy)
+        joint = prior - half.mT @ half
+        joint = joint + torch.diag_embed(variance - joint.diagonal(dim1=-2, dim2=-1))
+        return mean, to_linear_operator(joint)  # a tensor would be factored at once
 
     def project(self, rows: Tensor) -> ProjectedRows:
         """Project rows (``m x d``) once, for many calls of ``observed_with``."""
@@ -98,7 +122,15 @@ class HyperparameterEnsemble(OneOutcome):
         return self._for_each(X.reshape(-1, X.shape[-1])), X.shape[:-2]
 
     def _for_each(self, rows: Tensor) -> Tensor:  # shape: (k, m, d)
+        rows = self._completed(rows)
         return rows.expand(*self.batch_shape, *rows.shape)
+
+    def _completed(self, X: Tensor) -> Tensor:
+        """Return points ``... x d`` with the columns of their features."""
+        if self._features is None:
+            return X
+        features = self._features(X.reshape(-1, X.shape[-1]))
+        return torch.cat([X, features.reshape(*X.shape[:-1], -1)], -1)
 
     def _half(self, rows: Tensor) -> Tensor:
         """Return ``H``, ``k x n x b``, where ``H'H`` is the explained part of the covariance."""

@@ -8,7 +8,7 @@ from botorch.models.utils.gpytorch_modules import get_covar_module_with_dim_scal
 from botorch.utils.datasets import SupervisedDataset
 from gpytorch.kernels import Kernel, MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.likelihoods import Likelihood
-from gpytorch.means import ConstantMean
+from gpytorch.means import ConstantMean, Mean
 from gpytorch.priors import LogNormalPrior, NormalPrior
 from torch import Tensor
 
@@ -17,6 +17,7 @@ from botorch_costly.kernels.shift import ShiftKernel
 from botorch_costly.kernels.subset import SubsetKernel
 from botorch_costly.likelihoods import SubsetNoiseLikelihood
 from botorch_costly.models.asked_anew import AskedAnewGP
+from botorch_costly.models.earlier_means import EarlierMean, earlier_kernel
 from botorch_costly.priors import made
 
 
@@ -28,11 +29,13 @@ def subset_kernel(
     *,
     level: bool = False,
     moving: Sequence[int] = (),
+    earlier: Sequence[int] = (),
 ) -> Kernel:
     """Return the product of a Matérn-5/2 kernel over configurations and one kernel for each fidelity.
 
     Lengthscales of configurations have BoTorch's dimension-scaled log-normal prior. ``level`` adds a
-    scaled RBF kernel over the fidelities: a gain that all configurations share.
+    scaled RBF kernel over the fidelities: a gain that all configurations share. Columns of means of
+    earlier tasks add a weighted sum of them, the same at all fidelities (``earlier_kernel``).
 
     Args:
         dim: Number of columns of the inputs.
@@ -41,12 +44,18 @@ def subset_kernel(
         batch_shape: Batch shape of the hyperparameters.
         level: Whether to add the shared gain.
         moving: Columns of configurations whose optimum moves with the fidelities, as in ``ShiftKernel``.
+        earlier: Columns of the means of earlier tasks.
     """
-    product = _over_configs(dim, fidelities, moving, batch_shape)
+    configs = tuple(c for c in range(dim) if c not in {*fidelities, *earlier})
+    kernel = _over_configs(configs, fidelities, moving, batch_shape)
     for column in fidelities:
-        product = product * SubsetKernel(basis, active_dims=(column,), batch_shape=batch_shape)
-    if not level:
-        return product
+        kernel = kernel * SubsetKernel(basis, active_dims=(column,), batch_shape=batch_shape)
+    if level:
+        kernel = kernel + _level(fidelities, batch_shape)
+    return kernel + earlier_kernel(earlier, batch_shape) if earlier else kernel
+
+
+def _level(fidelities: Sequence[int], batch_shape: torch.Size) -> Kernel:
     shared = RBFKernel(
         ard_num_dims=len(fidelities),
         active_dims=tuple(fidelities),
@@ -54,13 +63,15 @@ def subset_kernel(
         lengthscale_prior=made(LogNormalPrior, 0.5, 1.0),
     )
     scale = made(LogNormalPrior, 0.0, 1.0)
-    return product + ScaleKernel(shared, outputscale_prior=scale, batch_shape=batch_shape)
+    return ScaleKernel(shared, outputscale_prior=scale, batch_shape=batch_shape)
 
 
 def _over_configs(
-    dim: int, fidelities: Sequence[int], moving: Sequence[int], batch_shape: torch.Size
+    configs: Sequence[int],
+    fidelities: Sequence[int],
+    moving: Sequence[int],
+    batch_shape: torch.Size,
 ) -> Kernel:
-    configs = tuple(column for column in range(dim) if column not in fidelities)
     usual = get_covar_module_with_dim_scaled_prior(ard_num_dims=len(configs)).lengthscale_prior
     kernel: Kernel = MaternKernel(
         2.5,
@@ -93,6 +104,8 @@ class SubsetGP(AskedAnewGP):
         likelihood: The noise; a ``SubsetNoiseLikelihood`` of all fidelities if omitted.
         level: Whether to add a gain over the fidelities that all configurations share.
         moving: Columns of configurations whose optimum moves with the fidelities, as in ``ShiftKernel``.
+        earlier: Columns of the posterior means of earlier tasks at the configuration; see
+            ``models.earlier_means``.
 
     Raises:
         InvalidShapeError: If shapes do not fit, or no column is left for the configuration.
@@ -109,11 +122,19 @@ class SubsetGP(AskedAnewGP):
         likelihood: Likelihood | None = None,
         level: bool = False,
         moving: Sequence[int] = (),
+        earlier: Sequence[int] = (),
     ) -> None:
         dim = train_X.shape[-1]
         columns = sorted({column % dim for column in fidelities})
+        told = sorted({column % dim for column in earlier} - set(columns))
         expected = f"some but not all of {dim} columns"
-        check(0 < len(columns) < dim, "fidelities", expected, fidelities, InvalidShapeError)
+        check(
+            0 < len(columns) < dim - len(told),
+            "fidelities",
+            expected,
+            fidelities,
+            InvalidShapeError,
+        )
         shape, received = (*train_X.shape[:-1], 1), tuple(train_Y.shape)
         check(received == shape, "train_Y", f"shape {shape}", received, InvalidShapeError)
         shares = train_X[..., columns]
@@ -125,8 +146,10 @@ class SubsetGP(AskedAnewGP):
             train_X,
             train_Y,
             likelihood=noise,
-            covar_module=subset_kernel(dim, columns, basis, batch, level=level, moving=moving),
-            mean_module=ConstantMean(NormalPrior(0.0, 1.0), batch_shape=batch),
+            covar_module=subset_kernel(
+                dim, columns, basis, batch, level=level, moving=moving, earlier=told
+            ),
+            mean_module=_mean(told, batch),
             outcome_transform=None,
         )
         self.fidelities = tuple(columns)
@@ -149,3 +172,11 @@ class SubsetGP(AskedAnewGP):
         """
         data = {"train_X": training_data.X, "train_Y": training_data.Y}
         return {**data, "fidelities": tuple(fidelity_features), **options}
+
+
+def _mean(earlier: Sequence[int], batch_shape: torch.Size) -> Mean:
+    constant: dict[str, Any] = {
+        "constant_prior": NormalPrior(0.0, 1.0),
+        "batch_shape": batch_shape,
+    }
+    return EarlierMean(earlier, **constant) if earlier else ConstantMean(**constant)

@@ -43,6 +43,7 @@ from botorch_costly.numerics.radial import NUGGET, PROFILES
 
 POWERS = (0.0, 0.1, 0.3, 1.0, 3.0)
 STRENGTHS = (0.0, 0.3, 1.0)
+SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)  # of a training, after which values are read
 _COMMON, _SINGLE = 0.25, 0.5  # prior variance of h, and of all w_i together
 _JITTER = 1e-6  # added to the noise variance
 _LEAST = 1e-20  # squared scaled distance, so that its root has a gradient

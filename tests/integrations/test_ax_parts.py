@@ -115,3 +115,14 @@ def test_an_older_library_is_refused(monkeypatch):
     monkeypatch.setattr(extras, "version", lambda package: "1.0.0")
     with pytest.raises(MissingExtraError, match=r"botorch_costly\[ax\]"):
         SubsetNode()
+
+
+def test_earlier_studies_are_stored_and_read():
+    configs = [{"lr": 10**-k, "layers": 2} for k in (1.5, 2, 2.5, 3, 3.5)]
+    task = bc.Task(configs, [-abs(k - 2) for k in (1.5, 2, 2.5, 3, 3.5)])
+    client = program.of_parts(program.subset_node(tasks=[task]))
+    program.on_parts(client, 2)
+    again = Client._from_json_snapshot(json.loads(json.dumps(client._to_json_snapshot())))
+    assert again._generation_strategy._nodes[0]._options.tasks == [task]
+    (ours,), (theirs,) = (one.get_next_trials(1).values() for one in (client, again))
+    assert ours == pytest.approx(theirs, rel=1e-6)

@@ -321,3 +321,32 @@ def test_a_study_goes_on_in_another_range_that_is_named_or_says_how(make, first,
     study.sampler = make(first[0], distributions=named)
     study.optimize(tried(*second), n_trials=1)
     assert study.trials[-1].value is not None
+
+
+def test_a_study_on_parts_begins_after_earlier_studies():
+    """The first trials are of their portfolio: the best of the earlier study is at a rate of 0.01."""
+    study = program.earlier(away=0.0, trials=30)
+    tasks = [bc.task_from_optuna(study)]
+    sampler = SubsetSampler(
+        "rows", distributions=program.OF_SUBSETS, tasks=tasks, sampling=program.ROUGH
+    )
+    trials = played("subsets", 3, sampler).trials
+    rates = sorted(abs(trial.params["lr"] / 0.01) for trial in trials)
+    assert 0.2 < rates[0] < 5
+    assert all(trial.params["rows"] < 10_000 for trial in trials)
+    assert all(0.01 < rate < 100 for rate in rates)
+
+
+def test_earlier_studies_may_have_the_parts_too():
+    parts = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
+    parts.optimize(program.objective_of_subsets, n_trials=15)
+    tasks = [bc.task_from_optuna(parts)]
+    options = {"distributions": program.OF_SUBSETS, "sampling": program.ROUGH}
+    told = SubsetSampler("rows", tasks=tasks, **options)
+    study = played("subsets", 2, told)
+    assert len(study.trials) == 2
+    other = SubsetSampler("rows", tasks=[bc.Task([{"momentum": 0.9}], [1.0])], **options)
+    with pytest.raises(InvalidArgumentError, match="tasks: Expected a completed trial"):
+        played("subsets", 1, other)
+    with pytest.raises(InvalidArgumentError, match="tasks"):
+        SubsetSampler("rows", tasks=tasks[0], **options)

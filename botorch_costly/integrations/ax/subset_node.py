@@ -13,6 +13,7 @@ from botorch_costly.integrations.offline import ValueTrials
 from botorch_costly.integrations.offline.options import SubsetOptions
 from botorch_costly.parameters import Choice
 from botorch_costly.space import SearchSpace
+from botorch_costly.task_records import Task
 from botorch_costly.tuners import Sampling
 
 
@@ -34,6 +35,8 @@ class SubsetNode(OfflineNode):
         cost: Name of the metric with the cost of each completed arm, in any unit; if omitted, the cost is
             the product of the fidelities as shares of the whole.
         overhead: Additional cost of each arm, in the same unit.
+        tasks: Earlier studies, such as ``task_from_ax(client, "accuracy")``, in the parameters of the
+            experiment; their larger values are better. One without the fidelities was on all of the data.
         sampling: How hyperparameters are sampled, and how the optimum is searched.
         seed: Seed of the random generator.
         dtype: Precision of the computations.
@@ -64,6 +67,7 @@ class SubsetNode(OfflineNode):
         name: str = "SubsetNode",
         cost: str | None = None,
         overhead: float = 0.0,
+        tasks: Sequence[Task] = (),
         sampling: Sampling | None = None,
         seed: int = 0,
         dtype: torch.dtype = torch.float64,
@@ -86,7 +90,7 @@ class SubsetNode(OfflineNode):
             cost=cost,
         )
         sampling = Sampling() if sampling is None else sampling
-        self._options = SubsetOptions(fidelities, overhead, sampling)
+        self._options = SubsetOptions(fidelities, overhead, sampling, tasks)
 
     def _trials_of(self, parameters: Parameters) -> ValueTrials:
         others = dict(parameters.space.parameters)
@@ -98,16 +102,18 @@ class SubsetNode(OfflineNode):
         expected = "a parameter that is no fidelity"
         check(len(others) > 0, "search_space", expected, list(bounds), InvalidSpaceError)
         space = SearchSpace(others)
-        return self._options.trials(space, bounds, seed=self._seed, **self._tkwargs)
+        return self._options.trials(space, bounds, parameters, seed=self._seed, **self._tkwargs)
 
     def _arguments(self) -> dict[str, Any]:
         return {
             "fidelities": list(self._options.names),
             "cost": self._cost,
             "overhead": self._options.overhead,
+            "tasks": [task.to_dict() for task in self._options.tasks],
             "sampling": asdict(self._options.sampling or Sampling()),
         }
 
     @staticmethod
     def _decoded(arguments: dict[str, Any]) -> dict[str, Any]:
-        return {**arguments, "sampling": Sampling(**arguments["sampling"])}
+        tasks = [Task.from_dict(task) for task in arguments.get("tasks", ())]
+        return {**arguments, "tasks": tasks, "sampling": Sampling(**arguments["sampling"])}

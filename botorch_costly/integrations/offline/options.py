@@ -65,6 +65,7 @@ class SubsetOptions:
         overhead: Additional cost of each trial.
         sampling: How hyperparameters are sampled, and how the optimum is searched; the optimizer's own
             if None.
+        tasks: Earlier studies in parameters of the engine; their larger values are better.
 
     Raises:
         InvalidArgumentError: If an option is outside its range.
@@ -73,8 +74,10 @@ class SubsetOptions:
     fidelities: str | Sequence[str]
     overhead: float = 0.0
     sampling: Sampling | None = None
+    tasks: Sequence[Task] = ()
 
     def __post_init__(self) -> None:
+        check_tasks(self.tasks)
         names = self.names
         listed = isinstance(names, Sequence) and all(isinstance(name, str) for name in names)
         distinct = listed and len(names) == len(set(names)) > 0
@@ -89,20 +92,35 @@ class SubsetOptions:
         """Names of the fidelities."""
         return [self.fidelities] if isinstance(self.fidelities, str) else self.fidelities
 
-    def trials(self, space: SearchSpace, bounds: Mapping[str, Any], **options: Any) -> ValueTrials:
+    def trials(
+        self,
+        space: SearchSpace,
+        bounds: Mapping[str, Any],
+        translation: Translation,
+        *,
+        maximize: bool = True,
+        **options: Any,
+    ) -> ValueTrials:
         """Return the trials of a new optimizer.
 
         Args:
             space: Search space of the configurations.
             bounds: Object with ``low`` and ``high`` of each fidelity, by name.
+            translation: Translation of the engine's parameters, perhaps without the fidelities.
+            maximize: Whether larger values of the present study are better.
             **options: Further options of the optimizer.
 
         Raises:
             InvalidArgumentError: If ``bounds`` are not those of the fidelities.
+            NothingFitsError: If there are tasks, and no trial of any has a finite value and fits.
         """
         check(set(bounds) == set(self.names), "bounds", f"those of {self.names}", list(bounds))
         # The model is over the logarithm of a fidelity, even if random trials are uniform in it.
         reals = {n: Real(float(b.low), float(b.high), log=True) for n, b in bounds.items()}
-        options |= {"overhead": self.overhead}
+        sign = 1 if maximize else -1
+        tasks: Sequence[Task] = ()
+        if self.tasks:
+            tasks = translated("tasks", self.tasks, translation, sign, fidelities=[*self.names])
+        options |= {"overhead": self.overhead, "tasks": tasks, "maximize": maximize}
         options |= {} if self.sampling is None else {"sampling": self.sampling}
         return ValueTrials(SubsetOptimizer(space, SearchSpace(reals), **options))

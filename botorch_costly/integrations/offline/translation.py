@@ -40,7 +40,12 @@ class NothingFitsError(InvalidArgumentError):
 
 
 def translated(
-    name: str, tasks: Sequence[Task], translation: Translation, sign: int = 1
+    name: str,
+    tasks: Sequence[Task],
+    translation: Translation,
+    sign: int = 1,
+    *,
+    fidelities: Sequence[str] = (),
 ) -> list[Task]:
     """Return the tasks in the present search space; a task without a finite value in it is left out.
 
@@ -52,11 +57,12 @@ def translated(
         tasks: Earlier studies, in parameters of the engine.
         translation: Translation of the engine's parameters.
         sign: Factor of the values, 1 or -1.
+        fidelities: Names of parameters that stay the numbers that they are.
 
     Raises:
         NothingFitsError: If no trial of any task has a finite value and fits.
     """
-    translations = [_translated(task, translation, sign) for task in tasks]
+    translations = [_translated(task, translation, sign, fidelities) for task in tasks]
     fitting = [task for task in translations if task is not None]
     names = sorted(translation.space.names)
     expected = f"a completed trial of an earlier study, with a finite value, within {names}"
@@ -64,12 +70,15 @@ def translated(
     return fitting
 
 
-def _translated(task: Task, translation: Translation, sign: int) -> Task | None:
+def _translated(
+    task: Task, translation: Translation, sign: int, fidelities: Sequence[str]
+) -> Task | None:
     fits = []
     for params, value, share in zip(task.configs, task.values, task.shares, strict=True):
         config = translation.part(params) if isinstance(params, Mapping) else None
-        if config:
-            fits.append((config, None if value is None else sign * value, share))
+        if config and isinstance(params, Mapping):
+            numbers = {name: params[name] for name in fidelities if name in params}
+            fits.append(({**config, **numbers}, None if value is None else sign * value, share))
     if all(value is None for _, value, _ in fits):
         return None
     configs, values, progress = zip(*fits, strict=True)

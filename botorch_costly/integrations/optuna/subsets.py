@@ -9,6 +9,7 @@ from botorch_costly.integrations.offline.options import SubsetOptions
 from botorch_costly.integrations.optuna.outcomes import Outcomes, attribute
 from botorch_costly.integrations.optuna.sampler import OfflineSampler
 from botorch_costly.integrations.optuna.trials import StudyTrials
+from botorch_costly.task_records import Task
 from botorch_costly.tuners import Sampling
 
 
@@ -32,6 +33,8 @@ class SubsetSampler(OfflineSampler):
             complete trials have. Other parameters are drawn at random.
         cost: User attribute with the cost of a trial; its seconds if omitted.
         overhead: Additional cost of each trial in the same unit, such as the seconds of a decision.
+        tasks: Earlier studies whose larger values are better, such as
+            ``task_from_optuna(study, iterations=27)``; one without the fidelities was on all of the data.
         sampling: How hyperparameters are sampled, and how the optimum is searched.
         seed: Seed of the random generator. Processes that share a study may share it.
         dtype: Precision of the computations.
@@ -57,18 +60,21 @@ class SubsetSampler(OfflineSampler):
         distributions: Mapping[str, Any] | None = None,
         cost: str | None = None,
         overhead: float = 0.0,
+        tasks: Sequence[Task] = (),
         sampling: Sampling | None = None,
         seed: int = 0,
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",
     ) -> None:
         sampling = Sampling() if sampling is None else sampling
-        self._options = SubsetOptions(fidelities, overhead, sampling)
+        self._options = SubsetOptions(fidelities, overhead, sampling, tasks)
         super().__init__(distributions, seed, dtype, device, fidelities=self._options.names)
         self._cost = attribute(cost)
 
     def _begin(self, space: Mapping[str, Any], *, seed: int, maximize: bool) -> StudyTrials:
         distributions, fidelities = self._split(space)
-        options = {"maximize": maximize, "seed": seed, **self._tkwargs}
-        trials = self._options.trials(distributions.space, fidelities, **options)
+        options = {"seed": seed, **self._tkwargs}
+        trials = self._options.trials(
+            distributions.space, fidelities, distributions, maximize=maximize, **options
+        )
         return StudyTrials(space, distributions, fidelities, trials, Outcomes(cost=self._cost))

@@ -14,13 +14,13 @@ from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.numerics.robust import rewards_at
 from botorch_costly.optim import maximize
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.curves.earlier import EarlierStudies
 from botorch_costly.tuners.curves.ends import Belief, Common, Outlook
 from botorch_costly.tuners.curves.growth import GrowthBelief
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.ranks import RankBelief
 from botorch_costly.tuners.curves.shares import Shares
 from botorch_costly.tuners.curves.trainings import Training, Trainings
+from botorch_costly.tuners.earlier.studies import EarlierStudies
 
 _FIRST = 3  # random configurations without divergence before the model decides ...
 _MOST_FIRST = 9  # ... and the largest number of random configurations

@@ -1,6 +1,6 @@
 r"""A belief about the values of trainings, which grow from where they begin.
 
-Values are measured in units of growth (``curves.unit``). A training that diverged counts as one that
+Values are measured in units of growth (``earlier.unit``). A training that diverged counts as one that
 ended at the lowest value seen. The model (``numerics.growth``) averages over how early values grow into
 final ones.
 
@@ -27,12 +27,12 @@ from botorch_costly.models.growth import (
 )
 from botorch_costly.numerics.growth import Marks
 from botorch_costly.numerics.improvement import log_excess
-from botorch_costly.tuners.curves.earlier import EarlierStudies
 from botorch_costly.tuners.curves.ends import Common, Outlook, marks_of
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.standstill import Movement
 from botorch_costly.tuners.curves.trainings import Training, Trainings
-from botorch_costly.tuners.curves.unit import Unit
+from botorch_costly.tuners.earlier.studies import EarlierStudies
+from botorch_costly.tuners.earlier.unit import Unit
 
 _MOST_ROWS = 300
 _Row = tuple[Tensor, float, float]  # configuration, share, value

@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 
 from botorch_costly.errors import InvalidConfigError, InvalidShapeError, check, check_count
+from botorch_costly.numerics.growth import SHARES
 from botorch_costly.parameters import Integer, Plain
 from botorch_costly.plain import as_number
 from botorch_costly.space import SearchSpace
-
-SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4, 1.0)
 
 
 class Ladder:

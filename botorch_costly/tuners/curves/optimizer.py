@@ -19,12 +19,12 @@ from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.space import SearchSpace
 from botorch_costly.task_records import Task
 from botorch_costly.tuners.curves.choice import Chooser, EndChooser, NewPoints
-from botorch_costly.tuners.curves.earlier import EarlierStudies
 from botorch_costly.tuners.curves.lengths import Lengths
 from botorch_costly.tuners.curves.outcomes import curve_observation_of
 from botorch_costly.tuners.curves.scores import Compression, ScoreChooser
 from botorch_costly.tuners.curves.strategy import CurveStrategy
 from botorch_costly.tuners.curves.trainings import Training
+from botorch_costly.tuners.earlier.studies import EarlierStudies
 
 _SEARCH = Search(num_restarts=8)
 _logger = logging.getLogger(__name__)

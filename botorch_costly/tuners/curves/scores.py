@@ -26,10 +26,11 @@ from torch import Tensor
 from botorch_costly.acquisition import LogEIPerCost, best_mean
 from botorch_costly.errors import check
 from botorch_costly.models import CurveGP, LinearCost, fit_curves
+from botorch_costly.numerics.growth import SHARES
 from botorch_costly.numerics.robust import tempered
 from botorch_costly.transforms import WEIGHTINGS, CurveCompression
 from botorch_costly.tuners.curves.choice import Choice, NewPoints, first_of, opening_of
-from botorch_costly.tuners.curves.lengths import SHARES, Ladder
+from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
 _REFIT = 3  # segments between refits, for each column of a configuration

@@ -23,6 +23,7 @@ from botorch_costly.models.subset import SubsetGP
 from botorch_costly.parameters import Choice
 from botorch_costly.priors import made
 from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.earlier import EarlierStudies
 
 LARGEST_SHARE = 1e12  # largest cost or overhead, in units of the median cost
 _POWER = 1.0, 1.0  # log-normal prior of the noise's power; shares are encoded by their logarithms
@@ -39,7 +40,8 @@ class Sampling:
         points: Number of representers: points of which one is taken to be the optimum.
         candidates: Number of evaluations that each decision compares.
         first: Number of random evaluations at low fidelities before the model decides; two for each
-            column of the encoding, and two more, if omitted.
+            column of the encoding, and two more, if omitted; after earlier studies their portfolio and
+            three more.
 
     Raises:
         InvalidArgumentError: If a number is not positive.
@@ -85,12 +87,18 @@ class SubsetBelief:
         fidelities: Number of columns of the fidelities, which follow those of the configurations.
         sampling: Settings of the draws of hyperparameters.
         generator: Source of randomness.
+        earlier: Earlier studies; none if omitted.
     """
 
     def __init__(
-        self, space: SearchSpace, fidelities: int, sampling: Sampling, generator: torch.Generator
+        self,
+        space: SearchSpace,
+        fidelities: int,
+        sampling: Sampling,
+        generator: torch.Generator,
+        earlier: EarlierStudies | None = None,
     ) -> None:
-        self._dim, self._fidelities = space.dim, fidelities
+        self._dim, self._fidelities, self._earlier = space.dim, fidelities, earlier
         self._moving = _numbers(space)
         self._sampling, self._generator = sampling, generator
         self._walkers: Walkers | None = None
@@ -124,12 +132,12 @@ class SubsetBelief:
         order = torch.randperm(len(every), generator=generator)[: self._sampling.draws]
         raw = every[order.to(every.device)]
         self._draws, self._fitted = raw, len(data.points)
-        model = HyperparameterEnsemble(assigned(build(torch.Size([len(raw)])), raw))
+        model = self._averaged(build(torch.Size([len(raw)])), raw)
         best = self.at_target(model, data.points[:, : self._dim]).max()
         if len(pending):
             values = torch.cat([targets, _mean(model, pending)])
             models = self._gp(torch.cat([data.points, pending]), values, torch.Size([len(raw)]))
-            model = HyperparameterEnsemble(assigned(models, raw))
+            model = self._averaged(models, raw)
         unit = data.costs.median()  # multiples of it fit into single precision
         shares = (data.costs / unit).clamp(1 / LARGEST_SHARE, LARGEST_SHARE)
         cost = LogLinearCost(data.points.double(), shares.unsqueeze(-1))
@@ -141,7 +149,7 @@ class SubsetBelief:
         if draws is None or self._fitted != len(data.points):
             return None
         models = self._gp(data.points, _standardized(data), torch.Size([len(draws)]))
-        return HyperparameterEnsemble(assigned(models, draws.to(data.points)))
+        return self._averaged(models, draws.to(data.points))
 
     def at_target(self, model: HyperparameterEnsemble, configs: Tensor) -> Tensor:
         """Return the mean of configurations (``n x dim``) at the target, ``(n,)``."""
@@ -157,8 +165,19 @@ class SubsetBelief:
     def _targets(self, configs: Tensor) -> Tensor:
         return torch.cat([configs, configs.new_ones(len(configs), self._fidelities)], -1)
 
+    def _averaged(self, models: SubsetGP, raw: Tensor) -> HyperparameterEnsemble:
+        return HyperparameterEnsemble(assigned(models, raw), self._means)
+
+    def _means(self, points: Tensor) -> Tensor:
+        """Return the means of earlier studies at points ``n x d``, ``n x T``."""
+        if self._earlier is None:
+            return points[:, :0]
+        return self._earlier.means(points[:, : self._dim])
+
     def _gp(self, points: Tensor, targets: Tensor, batch: torch.Size) -> SubsetGP:
-        columns = tuple(range(self._dim, self._dim + self._fidelities))
+        dim = self._dim + self._fidelities
+        columns = tuple(range(self._dim, dim))
+        points = torch.cat([points, self._means(points)], -1)
         noise = SubsetNoiseLikelihood(
             columns, batch_shape=batch, beta_prior=made(LogNormalPrior, *_POWER)
         )
@@ -168,7 +187,13 @@ class SubsetBelief:
             # Single precision is what the user has asked for.
             warnings.simplefilter("ignore", InputDataWarning)
             return SubsetGP(
-                X, Y, fidelities=columns, likelihood=noise, level=True, moving=self._moving
+                X,
+                Y,
+                fidelities=columns,
+                likelihood=noise,
+                level=True,
+                moving=self._moving,
+                earlier=range(dim, points.shape[-1]),
             )
 
     def state_dict(self) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from botorch_costly.optim.starts import unit_cube
 from botorch_costly.parameters import Plain
 from botorch_costly.randomness import generator_of
 from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.earlier import EarlierStudies
 from botorch_costly.tuners.subsets.belief import (
     LARGEST_SHARE,
     Beliefs,
@@ -31,6 +32,7 @@ from botorch_costly.tuners.subsets.belief import (
 )
 
 _LEVELS = (0.0, 0.25, 0.5)  # encoded fidelities of the first evaluations; 0.5 is 1/23 of 1/512 to 1
+_BESIDE = 3  # first random evaluations beside the portfolio of earlier studies
 _AWAY = 0.1  # standard deviation of random points around the best configurations
 _STARTS, _STEPS = 4, 15  # of the local search
 _LARGEST = 1e150  # size of values: their squares are finite
@@ -44,10 +46,16 @@ class SubsetStrategy(Strategy):
         sampling: Settings of the draws of hyperparameters and of the search.
         overhead: Fixed cost of each evaluation, in addition to the cost told.
         generator: Source of randomness, on the CPU.
+        earlier: Earlier studies, perhaps none.
     """
 
     def __init__(
-        self, domain: Domain, sampling: Sampling, overhead: float, generator: torch.Generator
+        self,
+        domain: Domain,
+        sampling: Sampling,
+        overhead: float,
+        generator: torch.Generator,
+        earlier: EarlierStudies,
     ) -> None:
         assert domain.fidelities is not None
         space, fidelities = domain.space, domain.fidelities
@@ -56,10 +64,17 @@ class SubsetStrategy(Strategy):
         self._space, self._fidelities, self._listed = space, fidelities, listed
         self._arms = None if listed is None else listed[:, : space.dim].unique(dim=0)
         self._sampling, self._overhead, self._generator = sampling, overhead, generator
-        self._belief = SubsetBelief(space, fidelities.dim, sampling, generator)
-        self._first = sampling.first or 2 * (space.dim + fidelities.dim) + 2
+        self._belief = SubsetBelief(space, fidelities.dim, sampling, generator, earlier)
+        self._portfolio = earlier.portfolio(self._arms)
+        self._first = sampling.first or self._usual_first()
         # The model of the data alone, with the number of evaluations.
         self._latest: tuple[int, HyperparameterEnsemble] | None = None
+
+    def _usual_first(self) -> int:
+        """Return the number of evaluations before the model decides; earlier studies replace most."""
+        if len(self._portfolio):
+            return len(self._portfolio) + _BESIDE
+        return 2 * (self._space.dim + self._fidelities.dim) + 2
 
     def suggest(self, seen: Evaluations[Any, Any]) -> Proposal:
         """Return the next evaluation.
@@ -109,7 +124,7 @@ class SubsetStrategy(Strategy):
             left = left[unasked(left, torch.cat([data.points, pending]))]
         asked = len(data.points) + len(pending)
         if asked < self._first or len(data.points) < 2:
-            return self._random_point(asked, left), "first evaluations"
+            return self._first_point(asked, left), "first evaluations"
         self._latest, beliefs = None, self._belief.learn(data, pending)
         overhead = min(self._overhead / beliefs.unit, LARGEST_SHARE)
         acquisition = EntropySearchPerCost(
@@ -135,9 +150,14 @@ class SubsetStrategy(Strategy):
             self._latest = len(data.points), model
         return self._latest[1]
 
-    def _random_point(self, number: int, left: Tensor | None) -> Tensor:
-        """Return a random configuration at a low fidelity; of a list, the nearest evaluation."""
+    def _first_point(self, number: int, left: Tensor | None) -> Tensor:
+        """Return a configuration at a low fidelity; of a list, the nearest evaluation.
+
+        The first are of the portfolio of earlier studies, all others random.
+        """
         config = self._sampled(self._space, 1)[0]
+        if number < len(self._portfolio):
+            config = self._portfolio[number]
         fidelities = self._fidelities.dim
         level = torch.full((fidelities,), _LEVELS[number % len(_LEVELS)] / fidelities).to(config)
         wanted = torch.cat([config, self._fidelities.round(level)])
@@ -174,8 +194,8 @@ class SubsetStrategy(Strategy):
             return left[order[:count]]
         half = count // 2
         best = data.points[data.rewards.topk(min(5, len(data.rewards))).indices]
-        near = best[torch.randint(len(best), (count - half,), generator=self._generator)]
-        near = near[:, : self._space.dim]
+        good = torch.cat([best[:, : self._space.dim], self._portfolio])
+        near = good[torch.randint(len(good), (count - half,), generator=self._generator)]
         around = perturbed(self._space, near, _AWAY, self._generator)
         configs = torch.cat([self._sampled(self._space, half), around])
         return torch.cat([configs, self._sampled(self._fidelities, len(configs))], -1)

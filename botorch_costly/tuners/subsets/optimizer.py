@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.earlier_names import warn_of
+from botorch_costly.ask_tell.evaluations import sign_of
 from botorch_costly.ask_tell.optimizer import Optimizer
 from botorch_costly.errors import check, check_nonnegative, check_positive
 from botorch_costly.parameters import Plain, Real
@@ -15,6 +16,8 @@ from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.records import FrozenConfig
 from botorch_costly.space import SearchSpace
 from botorch_costly.subset_records import Candidate, SubsetDecision, SubsetObservation
+from botorch_costly.task_records import Task
+from botorch_costly.tuners.earlier import EarlierStudies
 from botorch_costly.tuners.subsets.belief import Sampling
 from botorch_costly.tuners.subsets.choice import SubsetStrategy
 
@@ -37,6 +40,11 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         space: Search space of the configurations.
         fidelities: Space of the fidelities, each a ``Real`` above 0; the fraction of the data from 1/512
             to 1, on a logarithmic scale, if omitted.
+        tasks: Earlier studies, with values or curves of the same metric in the same direction, on all of
+            the data or at fidelities that are parameters of theirs. A search begins with three
+            configurations that are good on them, and learns how much they say.
+        fill: Values of parameters that the tasks lack, by name; see ``Task.in_space``. Fidelities that
+            they lack are at the target.
         candidates: Pairs of a configuration and its fidelities, to choose evaluations from; all of both
             spaces if omitted.
         horizon: Largest number of evaluations; ``None`` if unknown.
@@ -52,8 +60,9 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
     Raises:
         InvalidArgumentError: If an argument is outside its range, a candidate is listed twice, or there
             is no such device here.
-        InvalidConfigError: If a candidate does not belong to the spaces.
-        InvalidSpaceError: If a space holds a single point, or a fidelity is no ``Real`` above 0.
+        InvalidConfigError: If a candidate, or all of a task, does not belong to the spaces.
+        InvalidSpaceError: If a space holds a single point, a fidelity is no ``Real`` above 0, or there
+            are tasks and a fidelity has the name of a parameter.
 
     Example:
         >>> import math
@@ -79,6 +88,8 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         space: SearchSpace,
         fidelities: SearchSpace | None = None,
         *,
+        tasks: Sequence[Task] = (),
+        fill: Mapping[str, Any] | None = None,
         candidates: Sequence[Candidate] | None = None,
         horizon: int | None = None,
         maximize: bool = True,
@@ -92,7 +103,16 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         self.fidelities = _fraction() if fidelities is None else fidelities
         domain = Domain(space, self.fidelities, candidates=candidates, dtype=dtype, device=device)
         overhead = check_nonnegative("overhead", overhead)
+        earlier = EarlierStudies(
+            space,
+            tasks,
+            sign_of(maximize),
+            fill=fill,
+            tkwargs=domain.tkwargs,
+            fidelities=self.fidelities,
+        )
         options = {
+            "tasks": earlier.digest,
             "fidelities": self.fidelities.fingerprint(),
             "candidates": None if domain.listed is None else _digest(domain.listed),
             "maximize": maximize,
@@ -101,7 +121,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
             "seed": check_seed(seed),
             "dtype": dtype,
         }
-        strategy = SubsetStrategy(domain, sampling, float(overhead), generator_of(seed))
+        strategy = SubsetStrategy(domain, sampling, float(overhead), generator_of(seed), earlier)
         super().__init__(domain, strategy, horizon=horizon, maximize=maximize, options=options)
 
     def _price(self, suggestion: SubsetDecision, cost: float | None) -> float:

@@ -8,7 +8,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, StateMismatchError
 from botorch_costly.numerics.robust import normal_scores
-from botorch_costly.tuners.curves.earlier import EarlierStudies
+from botorch_costly.tuners.earlier.studies import EarlierStudies
 from tests.cases import quick
 from tests.tuners.curves.playing import LENGTH, SPACE, made, play, reward
 

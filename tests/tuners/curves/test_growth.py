@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from botorch_costly.models.growth import thinned
-from botorch_costly.tuners.curves.earlier import EarlierStudies
 from botorch_costly.tuners.curves.ends import Common
 from botorch_costly.tuners.curves.growth import GrowthBelief
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.standstill import Movement
 from botorch_costly.tuners.curves.trainings import Training
-from botorch_costly.tuners.curves.unit import Unit
+from botorch_costly.tuners.earlier.studies import EarlierStudies
+from botorch_costly.tuners.earlier.unit import Unit
 from tests.oracles import ends
 from tests.oracles import growth as oracle
 from tests.tuners.curves.playing import SPACE, made, play

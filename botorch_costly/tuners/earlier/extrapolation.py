@@ -4,9 +4,8 @@ import torch
 from torch import Tensor
 
 from botorch_costly.models.growth import GrowthModel, fit_growth, prior_of_growth, thinned
-from botorch_costly.numerics.growth import Marks
-from botorch_costly.tuners.curves.lengths import SHARES
-from botorch_costly.tuners.curves.unit import Unit
+from botorch_costly.numerics.growth import SHARES, Marks
+from botorch_costly.tuners.earlier.unit import Unit
 
 _CHUNK = 150  # trainings that are extrapolated together
 

@@ -1,4 +1,4 @@
-"""Earlier studies of a search over trainings: what they say of configurations, and where to begin."""
+"""What earlier studies say of configurations, and where to begin."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from botorch_costly.numerics.robust import normal_scores
 from botorch_costly.space import SearchSpace
 from botorch_costly.task_encoding import EncodedTask
 from botorch_costly.task_records import Task, check_tasks
-from botorch_costly.tuners.curves.extrapolation import ends_of
+from botorch_costly.tuners.earlier.extrapolation import ends_of
 
 _FIRST, _LONGEST = 3, 50  # size of the portfolio, and of the one from which it is taken
 _APART = 0.05  # least distance of its configurations, in a column
@@ -29,7 +29,7 @@ _BEST = 8  # of each study
 class EarlierStudies:
     """Final values of earlier studies, as Gaussian processes of their ranks.
 
-    Where trainings were stopped early, their ends are extrapolated (``curves.extrapolation``). Values
+    Where trainings were stopped early, their ends are extrapolated (``earlier.extrapolation``). Values
     count by their normal scores within their study: studies may have different units, and one value far
     off the others does not set the scale.
 
@@ -39,10 +39,12 @@ class EarlierStudies:
         sign: 1.0, or -1.0 if smaller values are better.
         fill: Values of parameters that the studies lack, by name.
         tkwargs: Dtype and device of the Gaussian processes.
+        fidelities: Space of the fidelities, if there are any.
 
     Raises:
         InvalidArgumentError: If ``tasks`` is no list of tasks.
         InvalidConfigError: If all of a task does not belong to the space.
+        InvalidSpaceError: If a fidelity has the name of a parameter.
     """
 
     def __init__(
@@ -53,12 +55,16 @@ class EarlierStudies:
         *,
         fill: Mapping[str, Any] | None,
         tkwargs: Tkwargs,
+        fidelities: SearchSpace | None = None,
     ) -> None:
         tasks = [_with_failures(task, sign) for task in check_tasks(tasks)]
+        if tasks and fidelities is not None:
+            space, fill = _with_fidelities(space, fidelities, fill)
         studies = [task.in_space(space, fill=fill) for task in tasks]
         tables = [table for s in studies for table in (s.points, s.values)]
         tables += [torch.tensor(task.progress) for task in tasks if task.progress is not None]
         self.digest = digest_of(tables)
+        self._fidelities = 0 if fidelities is None else fidelities.dim
         self._empty = torch.empty(0, space.dim, **tkwargs)
         self._ensemble = None
         self._pool = self._empty
@@ -68,16 +74,27 @@ class EarlierStudies:
             best = [
                 x[y.topk(min(_BEST, len(y))).indices] for x, y in zip(points, scores, strict=True)
             ]
-            self._pool = torch.cat([*best, sobol(space, _SPREAD, 0).to(points[0])]).to(self._empty)
+            configs = space.dim - self._fidelities
+            pool = torch.cat([*best, sobol(space, _SPREAD, 0).to(points[0])]).to(self._empty)
+            self._pool = pool[:, :configs]
             with one_thread(max(map(len, scores))):
                 near = [[part.to(**tkwargs) for part in parts] for parts in (points, scores)]
                 self._ensemble = TaskEnsemble(*near).fit()
 
+    @property
+    def count(self) -> int:
+        """Number of studies."""
+        return 0 if self._ensemble is None else self._ensemble.count
+
     def means(self, X: Tensor) -> Tensor:
-        """Return the posterior means of the studies at points ``n x d``, in normal scores, ``n x T``."""
+        """Return the posterior means of the studies at configurations ``n x d``, ``n x T``.
+
+        They are in normal scores, and with fidelities at the target.
+        """
         if self._ensemble is None:
             return X.new_empty(len(X), 0)
-        return self._ensemble.means(X.to(self._empty)).mT.to(X)
+        target = X.new_ones(len(X), self._fidelities)
+        return self._ensemble.means(torch.cat([X, target], -1).to(self._empty)).mT.to(X)
 
     def marks(self, x: Tensor, share: Tensor) -> Marks:
         """Return configurations ``n x d`` after shares of their trainings, with the studies' means."""
@@ -100,6 +117,15 @@ class EarlierStudies:
             if len(chosen) < _FIRST and float((chosen - point).abs().amax(-1).min()) >= _APART:
                 chosen = torch.cat([chosen, point[None]])
         return chosen
+
+
+def _with_fidelities(
+    space: SearchSpace, fidelities: SearchSpace, fill: Mapping[str, Any] | None
+) -> tuple[SearchSpace, Mapping[str, Any]]:
+    """Return the space with its fidelities, which are at the target if a study does not say."""
+    highest = fidelities.decode(torch.ones(fidelities.dim))
+    both = SearchSpace([*space.parameters, *fidelities.parameters])
+    return both, {**highest, **({} if fill is None else fill)}
 
 
 def _with_failures(task: Task, sign: float) -> Task:

@@ -5,7 +5,7 @@ import torch
 from scipy.stats import spearmanr
 
 import botorch_costly as bc
-from botorch_costly.tuners.curves.extrapolation import ends_of
+from botorch_costly.tuners.earlier.extrapolation import ends_of
 from tests.tuners.curves.playing import LENGTH, SPACE, made, play, reward
 from tests.tuners.curves.test_earlier import configs_of, earlier
 
@@ -65,7 +65,7 @@ def test_the_order_of_the_observations_does_not_count():
 def test_more_trainings_than_fit_into_one_model(monkeypatch):
     points, values, shares, *_ = crossing(lambda i: 1.0 if i % 4 == 0 else 0.25)
     whole = ends_of(points, values, shares)[1]
-    monkeypatch.setattr("botorch_costly.tuners.curves.extrapolation._CHUNK", 7)
+    monkeypatch.setattr("botorch_costly.tuners.earlier.extrapolation._CHUNK", 7)
     torch.testing.assert_close(ends_of(points, values, shares)[1], whole, rtol=0.05, atol=0.05)
 
 
