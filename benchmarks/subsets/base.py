@@ -1,5 +1,6 @@
 """What methods on recorded evaluations share: a memory, the best at the target, and plans."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from typing import Protocol
@@ -32,16 +33,20 @@ Maker = Callable[[SubsetProblem, int], Method]
 
 
 def play(
-    problem: SubsetProblem, make: Maker, seed: int, budgets: Sequence[float]
+    problem: SubsetProblem,
+    make: Maker,
+    seed: int,
+    budgets: Sequence[float],
+    most: float = math.inf,
 ) -> tuple[list[float], int]:
     """Return the regret of what is chosen when each budget is spent, and the number of evaluations.
 
     Budgets are in mean costs of an evaluation at the target, ascending. An evaluation that goes beyond a
-    budget does not count for it.
+    budget does not count for it. After ``most`` evaluations none is made.
     """
     method, paid, regrets, asked = make(problem, seed), 0.0, list[float](), 0
     while len(regrets) < len(budgets):
-        candidate = method.ask()
+        candidate = method.ask() if asked < most else None
         cost = float("inf") if candidate is None else float(problem.costs[candidate])
         while len(regrets) < len(budgets) and paid + cost > _ROUNDING * budgets[len(regrets)]:
             regrets.append(problem.regret(method.choice()))

@@ -18,7 +18,7 @@ from gpytorch.means import ConstantMean
 from gpytorch.priors import NormalPrior
 from torch import Tensor
 
-from botorch_costly.kernels.weighted_sum import WeightedSumKernel
+from botorch_costly.kernels import WeightedSumKernel
 from botorch_costly.learnt import FreeNumber
 from botorch_costly.priors import made
 

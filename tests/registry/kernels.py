@@ -12,6 +12,7 @@ from botorch_costly.kernels import (
     FreezeThawKernel,
     ShiftKernel,
     SubsetKernel,
+    WeightedSumKernel,
 )
 from tests.registry.inputs import (
     arm_and_round,
@@ -65,6 +66,9 @@ KERNELS = {
     "subset loss": KernelCase(lambda batch: _subset("loss", batch), shares),
     "subset cost": KernelCase(lambda batch: _subset("cost", batch), shares),
     "shift": KernelCase(_shift, units_and_shares),
+    "weighted sum": KernelCase(
+        lambda batch: WeightedSumKernel(0.3, 1.0, batch_shape=batch), units_and_shares
+    ),
     "matern * forgetting": KernelCase(
         lambda batch: _matern(batch, active_dims=(0, 1)) * _forgetting(batch, 2), unit_and_round
     ),

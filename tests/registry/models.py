@@ -62,6 +62,15 @@ def _subset_gp(tkwargs, seen):
     return model.eval()
 
 
+def _after_tasks(tkwargs, seen):
+    """The first column is what one earlier task says."""
+    X, y = story(unit_and_share)
+    model = SubsetGP(X.to(**tkwargs), y[:, None].to(**tkwargs), earlier=(0,))
+    if seen:
+        model.mean_module.slope = -2.0
+    return model.eval()
+
+
 def _scaled(tkwargs, seen):
     """Two tasks over configuration and round, and a target that resembles them."""
     X = torch.rand(3, 8, 3, generator=torch.Generator().manual_seed(13), dtype=torch.float64)
@@ -124,6 +133,7 @@ def _grid(tkwargs, seen):
 MODELS = {
     "TimeVaryingGP": ModelCase(_time_varying, unit_and_round),
     "SubsetGP": ModelCase(_subset_gp, unit_and_share),
+    "SubsetGP after tasks": ModelCase(_after_tasks, unit_and_share),
     "ScaMLGP": ModelCase(_scaled, unit_and_round),
     "TransferGP": ModelCase(_transfer, unit_and_round),
     "RankWeightedGP": ModelCase(_rank_weighted, unit_and_round),
