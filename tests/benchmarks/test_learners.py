@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from benchmarks.harness.record import rows_of
-from benchmarks.learners import arms, curves, learners, noise
+from benchmarks.learners import arms, curves, earlier, learners, noise
 from benchmarks.learners.problems import TOLD_EXACTLY, LearnerProblem, data_sets, problem_of
 from benchmarks.learners.rivals import Halving, MostlyBest, ranking
 from benchmarks.subsets.base import play
@@ -17,7 +17,7 @@ from benchmarks.suite.data import MissingDataError
 SPLIT = ["size_train", "size_test", "outer_seed", "inner_seed"]
 HEAD = ["openmlid", "learner", *SPLIT, "traintime", "score_train"]
 SIZES = (16, 64, 256, 1024)
-FAST = [name for name in learners.METHODS if name != "SubsetOptimizer"]
+FAST = [name for name in learners.METHODS if not name.startswith("SubsetOptimizer")]
 
 
 def accuracy(learner, size):
@@ -274,3 +274,15 @@ def test_what_is_stored_is_what_the_package_holds():
     assert spambase.best == pytest.approx(0.953, abs=0.005)
     assert ranking()[0] == "sklearn.ensemble.GradientBoostingClassifier"
     assert MostlyBest(spambase, 0).choice() in spambase.targets
+
+
+def test_other_data_sets_are_earlier_studies(problem, monkeypatch):
+    monkeypatch.setattr(earlier, "data_sets", lambda half: [3, problem.data_set, 5])
+    monkeypatch.setattr(earlier, "_EVERY", 1)
+    monkeypatch.setattr(earlier, "problem_of", lambda data_set, told: problem)
+    earlier._study.cache_clear()
+    try:
+        made = earlier.AfterOthers(problem, 0)
+    finally:
+        earlier._study.cache_clear()
+    assert made._optimizer.ask().config["learner"] == "tree"  # the best of those studies
