@@ -39,9 +39,8 @@ class Sampling:
         steps: Steps of the walkers after each further evaluation.
         points: Number of representers: points of which one is taken to be the optimum.
         candidates: Number of evaluations that each decision compares.
-        first: Number of random evaluations at low fidelities before the model decides; two for each
-            column of the encoding, and two more, if omitted; after earlier studies their portfolio and
-            three more.
+        first: Number of evaluations at low fidelities before the model decides, random but for the
+            portfolio of earlier studies; two for each parameter and fidelity, and two more, if omitted.
 
     Raises:
         InvalidArgumentError: If a number is not positive.

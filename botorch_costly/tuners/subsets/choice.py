@@ -32,7 +32,6 @@ from botorch_costly.tuners.subsets.belief import (
 )
 
 _LEVELS = (0.0, 0.25, 0.5)  # encoded fidelities of the first evaluations; 0.5 is 1/23 of 1/512 to 1
-_BESIDE = 3  # first random evaluations beside the portfolio of earlier studies
 _AWAY = 0.1  # standard deviation of random points around the best configurations
 _STARTS, _STEPS = 4, 15  # of the local search
 _LARGEST = 1e150  # size of values: their squares are finite
@@ -66,15 +65,9 @@ class SubsetStrategy(Strategy):
         self._sampling, self._overhead, self._generator = sampling, overhead, generator
         self._belief = SubsetBelief(space, fidelities.dim, sampling, generator, earlier)
         self._portfolio = earlier.portfolio(self._arms)
-        self._first = sampling.first or self._usual_first()
+        self._first = sampling.first or 2 * (len(space.names) + fidelities.dim) + 2
         # The model of the data alone, with the number of evaluations.
         self._latest: tuple[int, HyperparameterEnsemble] | None = None
-
-    def _usual_first(self) -> int:
-        """Return the number of evaluations before the model decides; earlier studies replace most."""
-        if len(self._portfolio):
-            return len(self._portfolio) + _BESIDE
-        return 2 * (self._space.dim + self._fidelities.dim) + 2
 
     def suggest(self, seen: Evaluations[Any, Any]) -> Proposal:
         """Return the next evaluation.
