@@ -12,15 +12,15 @@ from torch import Tensor
 
 from botorch_costly.errors import check_count
 from botorch_costly.likelihoods import SubsetNoiseLikelihood
-from botorch_costly.models.cost import LogLinearCost
 from botorch_costly.models.ensemble import (
     HyperparameterEnsemble,
     Walkers,
     assigned,
     sample_hyperparameters,
 )
+from botorch_costly.models.fidelity_cost import FidelityCost, LogShares
 from botorch_costly.models.subset import SubsetGP
-from botorch_costly.parameters import Choice
+from botorch_costly.parameters import Choice, Real
 from botorch_costly.priors import made
 from botorch_costly.space import SearchSpace
 
@@ -72,7 +72,7 @@ class Beliefs(NamedTuple):
     """Fitted models."""
 
     model: HyperparameterEnsemble  # of standardized rewards
-    cost: LogLinearCost  # in multiples of `unit`
+    cost: FidelityCost  # in multiples of `unit`
     unit: float  # median cost
     best: Tensor  # standardized mean of the best configuration evaluated, at the target
 
@@ -82,15 +82,20 @@ class SubsetBelief:
 
     Args:
         space: Search space of the configurations; the optimum of numbers may move with the fidelities.
-        fidelities: Number of columns of the fidelities, which follow those of the configurations.
+        fidelities: Space of the fidelities, whose columns follow those of the configurations.
         sampling: Settings of the draws of hyperparameters.
         generator: Source of randomness.
     """
 
     def __init__(
-        self, space: SearchSpace, fidelities: int, sampling: Sampling, generator: torch.Generator
+        self,
+        space: SearchSpace,
+        fidelities: SearchSpace,
+        sampling: Sampling,
+        generator: torch.Generator,
     ) -> None:
-        self._dim, self._fidelities = space.dim, fidelities
+        self._dim, self._fidelities = space.dim, fidelities.dim
+        self._log_shares = log_shares(fidelities)
         self._moving = _numbers(space)
         self._sampling, self._generator = sampling, generator
         self._walkers: Walkers | None = None
@@ -132,7 +137,8 @@ class SubsetBelief:
             model = HyperparameterEnsemble(assigned(models, raw))
         unit = data.costs.median()  # multiples of it fit into single precision
         shares = (data.costs / unit).clamp(1 / LARGEST_SHARE, LARGEST_SHARE)
-        cost = LogLinearCost(data.points.double(), shares.unsqueeze(-1))
+        points, shares = data.points.double(), shares.unsqueeze(-1)
+        cost = FidelityCost(points, shares, self._log_shares, self._fidelities)
         return Beliefs(model, cost, float(unit), best)
 
     def latest(self, data: TemperedData) -> HyperparameterEnsemble | None:
@@ -191,6 +197,19 @@ class SubsetBelief:
 def _standardized(data: TemperedData) -> Tensor:
     level, spread = units_of(data.rewards)
     return ((data.rewards - level) / spread).to(data.points)
+
+
+def log_shares(fidelities: SearchSpace) -> LogShares:
+    """Return the logarithms of fidelities as shares of their upper bounds, given their encodings."""
+    numbers = [p for _, p in fidelities.parameters if isinstance(p, Real)]
+    lowest = torch.tensor([p.low / p.high for p in numbers], dtype=torch.float64)
+    logarithmic = torch.tensor([p.log for p in numbers])
+
+    def logarithms(encoded: Tensor) -> Tensor:
+        low, log = lowest.to(encoded), logarithmic.to(encoded.device)
+        return torch.where(log, (1 - encoded) * low.log(), (low + (1 - low) * encoded).log())
+
+    return logarithms
 
 
 def _numbers(space: SearchSpace) -> tuple[int, ...]:

@@ -56,7 +56,7 @@ class SubsetStrategy(Strategy):
         self._space, self._fidelities, self._listed = space, fidelities, listed
         self._arms = None if listed is None else listed[:, : space.dim].unique(dim=0)
         self._sampling, self._overhead, self._generator = sampling, overhead, generator
-        self._belief = SubsetBelief(space, fidelities.dim, sampling, generator)
+        self._belief = SubsetBelief(space, fidelities, sampling, generator)
         self._first = sampling.first or 2 * (space.dim + fidelities.dim) + 2
         # The model of the data alone, with the number of evaluations.
         self._latest: tuple[int, HyperparameterEnsemble] | None = None
