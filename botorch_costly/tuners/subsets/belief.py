@@ -27,7 +27,7 @@ from botorch_costly.space import SearchSpace
 
 LARGEST_SHARE = 1e12  # largest cost or overhead, in units of the median cost
 _PATIENCE = 20  # walkers move when the evaluations have grown by a 20th, since fewer hardly matter
-_FIRST_ROWS, _ROWS = 48, 128  # evaluations that walkers move by at first and later, at most
+_FIRST_ROWS, _ROWS = 64, 128  # evaluations that walkers move by at first and later, at most
 _CHOICES = 64  # random choices of draws from the walkers
 _LEAST_VARIANCE = 1e-12  # of standardized rewards
 _POWER = 1.0, 1.0  # log-normal prior of the noise's power; shares are encoded by their logarithms
