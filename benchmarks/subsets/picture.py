@@ -74,7 +74,9 @@ def _believed(ax: Any, rows: Sequence[Row]) -> None:
         first.tell(number, float(problem.told[number]), float(problem.costs[number]))
     points = torch.stack([_encoded(*problem.candidates[number]) for number in asked])
     told = problem.told[asked]
-    belief = SubsetBelief(svm_grid.SPACE, 1, Sampling(), torch.Generator().manual_seed(0))
+    belief = SubsetBelief(
+        svm_grid.SPACE, svm_grid.FRACTION, Sampling(), torch.Generator().manual_seed(0)
+    )
     model = belief.learn(TemperedData(points, told, problem.costs[asked]), points[:0]).model
     ends = torch.linspace(0, 1, 60, dtype=torch.float64).unsqueeze(-1)
     for row, color in zip(chosen(rows, _BELIEVED), _COLORS, strict=True):

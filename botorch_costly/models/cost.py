@@ -28,7 +28,8 @@ def _solved(gram: Tensor, right: Tensor) -> Tensor:
     return torch.linalg.pinv(gram, hermitian=True) @ right if bool(info) else solution
 
 
-def _check_costs(train_X: Tensor, train_cost: Tensor) -> None:
+def check_costs(train_X: Tensor, train_cost: Tensor) -> None:
+    """Raise an error unless the inputs are ``n x d`` and the costs ``n x 1`` finite numbers > 0."""
     shape = tuple(train_X.shape)
     rows = train_X.dim() == 2 and shape[0] >= 1
     check(rows, "train_X", "shape n x d, n >= 1", shape, InvalidShapeError)
@@ -49,7 +50,7 @@ def _line(X: Tensor, logs: Tensor, shares: Tensor) -> tuple[Tensor, Tensor]:
     return weights, level - center @ weights
 
 
-def _outliers(X: Tensor, logs: Tensor) -> Tensor:
+def outliers(X: Tensor, logs: Tensor) -> Tensor:
     """Return which log costs are outliers of a robust linear fit (Huber), at most a fourth, ``(n,)``."""
     shares = torch.ones_like(logs)
     if len(logs) < _FEWEST:
@@ -89,7 +90,7 @@ class LinearCost(DeterministicModel):
 
     def __init__(self, train_X: Tensor, train_cost: Tensor) -> None:
         super().__init__()
-        _check_costs(train_X, train_cost)
+        check_costs(train_X, train_cost)
         self._num_outputs = 1
         level, center, spread = train_cost.mean(), train_X.mean(0), train_X.std(0, correction=0)
         constant = spread <= _CONSTANT * train_X.abs().amax(0)
@@ -131,10 +132,10 @@ class LogLinearCost(DeterministicModel):
 
     def __init__(self, train_X: Tensor, train_cost: Tensor) -> None:
         super().__init__()
-        _check_costs(train_X, train_cost)
+        check_costs(train_X, train_cost)
         self._num_outputs = 1
         logs = train_cost.log()
-        inliers = ~_outliers(train_X, logs)
+        inliers = ~outliers(train_X, logs)
         weights, intercept = _line(train_X[inliers], logs[inliers], torch.ones_like(logs[inliers]))
         self.register_buffer("weights", weights)
         self.register_buffer("intercept", intercept)
@@ -166,7 +167,7 @@ class LogCostGP(DeterministicModel):
 
     def __init__(self, train_X: Tensor, train_cost: Tensor, **kwargs: Any) -> None:
         super().__init__()
-        _check_costs(train_X, train_cost)
+        check_costs(train_X, train_cost)
         self._num_outputs = 1
         self.gp = SingleTaskGP(train_X, train_cost.log(), **kwargs)
 

@@ -17,12 +17,24 @@ from botorch_costly.kernels.dense import covariance, variance
 from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.models.log_posterior import LogPosterior, assign, factored, free_parameters
 from botorch_costly.models.promises import OneOutcome
-from botorch_costly.numerics.ensemble_sampling import Diagnosis, LogDensity, diagnose, walk
+from botorch_costly.numerics.ensemble_sampling import (
+    Diagnosis,
+    LogDensity,
+    anneal,
+    diagnose,
+    walk,
+)
 from botorch_costly.numerics.reweighting import resample
 from botorch_costly.randomness import check_generator
 
 _WIDE = 10.0  # standard deviation of an additional normal prior on raw parameters
-_SPREAD = 0.1  # standard deviation of walkers around a start, in raw units
+_SPREAD = 0.1  # standard deviation of additional walkers around those of a start, in raw units
+_DISPERSED = 2.0  # standard deviation of walkers around the defaults, where a first call starts
+_CROWD = 4  # walkers for each hyperparameter in a first call
+_LAST, _SHORT = (
+    4,
+    18,
+)  # a first call makes a fourth of its steps at the end, an 18th at each density
 _LEAST = 1e-10  # smallest variance, relative to the largest prior variance
 
 Features = Callable[[Tensor], Tensor]
@@ -130,7 +142,7 @@ class HyperparameterEnsemble(OneOutcome):
         if self._features is None:
             return X
         features = self._features(X.reshape(-1, X.shape[-1]))
-        return torch.cat([X, features.reshape(*X.shape[:-1], -1)], -1)
+        return torch.cat([X, features.reshape(*X.shape[:-1], features.shape[-1])], -1)
 
     def _half(self, rows: Tensor) -> Tensor:
         """Return ``H``, ``k x n x b``, where ``H'H`` is the explained part of the covariance."""
@@ -187,14 +199,17 @@ def sample_hyperparameters(
         - C. J. F. ter Braak. A Markov chain Monte Carlo version of the genetic algorithm differential
           evolution. Statistics and Computing 16, 2006.
         - N. Chopin. A sequential particle filter method for static models. Biometrika 89, 2002.
+        - P. Del Moral, A. Doucet, A. Jasra. Sequential Monte Carlo samplers. JRSS B 68, 2006.
 
     Args:
         build: Builds the GP of a batch shape, with its data and priors.
         generator: Random generator of the draws.
         walkers: Smallest number of walkers; it is raised to an even number of at least twice the number
-            of hyperparameters.
-        start: Walkers at the end of an earlier call; near the defaults of ``build`` if omitted.
-        steps: Number of steps of each walker. The diagnosis uses the second half.
+            of hyperparameters, or four times if they anneal.
+        start: Walkers at the end of an earlier call. If omitted, walkers are dispersed around the
+            defaults of ``build``, and anneal to the posterior.
+        steps: Number of steps of each walker, about that if they anneal. The diagnosis uses the second
+            half, or the last eighth if they anneal.
 
     Returns:
         The GPs of the last draws, and a convergence diagnosis.
@@ -204,7 +219,8 @@ def sample_hyperparameters(
     """
     check_count("steps", steps, minimum=8)
     dim = sum(p.numel() for p in free_parameters(build(torch.Size([1]))))
-    walkers = max(walkers, 2 * dim) + max(walkers, 2 * dim) % 2
+    walkers = max(walkers, (2 if start is not None else _CROWD) * dim)
+    walkers += walkers % 2
     half = build(torch.Size([walkers // 2])).train()
     low, high = _bounds(half)
     posterior = LogPosterior(half)
@@ -215,8 +231,11 @@ def sample_hyperparameters(
 
     models = build(torch.Size([walkers]))
     defaults = _raw(models)
-    points = _near(defaults, check_generator(generator))
-    if start is not None:
+    check_generator(generator)
+    if start is None:
+        points = _annealed(log_density, defaults, steps, generator)
+        steps = max(steps // _LAST, 8)
+    else:
         earlier = Walkers(*(tensor.to(defaults) for tensor in start))
         points = _resampled(log_density, earlier, walkers, generator)
     chain = walk(log_density, points, steps, generator)
@@ -226,9 +245,21 @@ def sample_hyperparameters(
     return Draws(models.eval(), last, diagnosis, chain.accepted)
 
 
-def _near(raw: Tensor, generator: torch.Generator) -> Tensor:
+def _near(raw: Tensor, generator: torch.Generator, spread: float = _SPREAD) -> Tensor:
     noise = torch.randn(raw.shape, generator=generator, dtype=raw.dtype, device=generator.device)
-    return raw + _SPREAD * noise.to(raw)
+    return raw + spread * noise.to(raw)
+
+
+def _annealed(
+    log_density: LogDensity, defaults: Tensor, steps: int, generator: torch.Generator
+) -> Tensor:
+    """Return walkers that begin dispersed around the defaults, and follow densities in between."""
+
+    def log_reference(raw: Tensor) -> Tensor:
+        return -0.5 * ((raw - defaults[0]) / _DISPERSED).square().sum(-1)
+
+    start = _near(defaults, generator, _DISPERSED)
+    return anneal(log_density, log_reference, start, max(steps // _SHORT, 1), generator)
 
 
 def _resampled(
@@ -242,7 +273,7 @@ def _resampled(
     places = resample(grown, coin.to(raw.device))
     order = torch.randperm(count, generator=generator, device=generator.device)
     points = raw[places][order.to(raw.device)]
-    return points if count == len(start.raw) else _near(points, generator)
+    return points if count <= len(start.raw) else _near(points, generator)
 
 
 def _raw(model: Module) -> Tensor:  # shape: (k, p)

@@ -15,6 +15,8 @@ References:
     - J. A. Vrugt et al. Accelerating Markov chain Monte Carlo simulation by differential evolution with
       self-adaptive randomized subspace sampling. IJNSNS 10, 2009: some coordinates at a time.
     - J. Goodman, J. Weare. Ensemble samplers with affine invariance. CAMCoS 5, 2010: halves in turn.
+    - P. Del Moral, A. Doucet, A. Jasra. Sequential Monte Carlo samplers. JRSS B 68, 2006: densities in
+      between.
     - A. Vehtari, A. Gelman, D. Simpson, B. Carpenter, P.-C. Buerkner. Rank-normalization, folding, and
       localization: an improved R-hat. Bayesian Analysis 16, 2021: split chains, effective sample size.
 """
@@ -27,12 +29,16 @@ import torch
 from torch import Tensor
 
 from botorch_costly.errors import check
+from botorch_costly.numerics.reweighting import resample
 
 _OPTIMAL = 2.38  # optimal scale of a step in one dimension, for a normal density
 _SCALES = 0.5  # standard deviation of the logarithm of a step relative to the optimal one
 _SHARES = (0.2, 0.5, 1.0)  # shares of the coordinates that move, equally probable
 _LEAPS = 0.1  # share of the moves with g = 1
 _NOISE = 1e-3  # relative to the spread of the other half
+_ALIVE = 0.8  # effective share of the walkers that each density in between leaves
+_CLOSE = 1e-2  # relative precision of the next density
+_STAGES = 60  # densities in between, at most
 
 
 class Chain(NamedTuple):
@@ -78,6 +84,58 @@ def walk(
             kept.append(torch.cat(halves, -2))
             kept_logs.append(torch.cat(logs, -1))
     return Chain(torch.stack(kept), torch.stack(kept_logs), accepted)
+
+
+def anneal(
+    log_density: LogDensity,
+    log_reference: LogDensity,
+    start: Tensor,  # draws of the reference density, shape: (walkers, d)
+    steps: int,
+    generator: torch.Generator,
+) -> Tensor:  # shape: (walkers, d)
+    r"""Move draws of a reference density to another density, by densities in between.
+
+    The densities are ``reference^(1 - b) density^b``. Each ``b`` is the largest that leaves the weights
+    of the walkers an effective sample size of 0.8 of their number. Walkers are resampled by these
+    weights, and move ``steps`` times at each ``b`` but the last, which is 1.
+    """
+    points, b = start, 0.0
+
+    def growth(at: Tensor) -> Tensor:
+        return _finite(log_density(at)) - log_reference(at)
+
+    for stage in range(_STAGES):
+        gained = torch.cat([growth(half) for half in points.chunk(2, -2)])
+        following = 1.0 if stage + 1 == _STAGES else further(gained, b)
+        coin = torch.rand((), generator=generator, dtype=points.dtype, device=generator.device)
+        places = resample((following - b) * gained, coin.to(points.device))
+        order = torch.randperm(len(points), generator=generator, device=generator.device)
+        points, b = points[places][order.to(points.device)], following
+        if b == 1.0:
+            break
+
+        def between(at: Tensor, b: float = b) -> Tensor:
+            return log_reference(at) + b * growth(at)
+
+        points = walk(between, points, steps, generator).points[-1]
+    return points
+
+
+def further(gained: Tensor, b: float) -> float:
+    """Return the next ``b``, by bisection; walkers outside of the support do not count."""
+    gained = gained[gained.isfinite()]
+
+    def alive(at: float) -> bool:
+        weights = ((at - b) * gained).softmax(-1)
+        return float(weights.square().sum(-1)) * _ALIVE * len(gained) <= 1
+
+    if not len(gained) or alive(1.0):
+        return 1.0
+    low, high = b, 1.0
+    while high - low > _CLOSE * (high - b):
+        middle = (low + high) / 2
+        low, high = (middle, high) if alive(middle) else (low, middle)
+    return high
 
 
 def _proposals(walkers: Tensor, other: Tensor, generator: torch.Generator) -> Tensor:

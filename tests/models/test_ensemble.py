@@ -141,12 +141,13 @@ def test_it_goes_on_from_where_it_was_and_says_how_well_it_went():
     generator = torch.Generator().manual_seed(0)
     first = sample_hyperparameters(build, generator, steps=40)
     again = sample_hyperparameters(build, generator, start=first.walkers, steps=8)
-    assert again.walkers.raw.shape == first.walkers.raw.shape
-    assert (again.walkers.raw - first.walkers.raw).abs().mean() < first.walkers.raw.std()
+    before, after = first.walkers.raw, again.walkers.raw
+    assert (before.shape, after.shape) == ((36, 9), (20, 9))  # four walkers a number to anneal
+    assert ((after.mean(0) - before.mean(0)).abs() < 1.5 * before.std(0)).all()
     assert again.diagnosis.r_hat.shape == first.walkers.raw.shape[1:]
     assert 0 < first.accepted < 1
-    more = sample_hyperparameters(build, generator, walkers=30, start=first.walkers, steps=8)
-    assert len(more.walkers.raw) == 30
+    more = sample_hyperparameters(build, generator, walkers=50, start=first.walkers, steps=8)
+    assert len(more.walkers.raw) == 50
     with pytest.raises(InvalidArgumentError, match="steps"):
         sample_hyperparameters(build, generator, steps=7)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from botorch_costly.errors import InvalidArgumentError
-from botorch_costly.numerics.ensemble_sampling import diagnose, walk
+from botorch_costly.numerics.ensemble_sampling import anneal, diagnose, further, walk
 
 NUMBERS = {"dtype": torch.float64}
 
@@ -85,3 +85,53 @@ def test_walkers_that_do_not_mix_are_found_out():
     assert actual.effective.item() < 50
     drifting = stuck[:, :1] + torch.linspace(0, 10, 500, **NUMBERS)[:, None, None]
     assert diagnose(drifting).r_hat.item() > 1.5
+
+
+def standard(x):
+    return -0.5 * x.square().sum(-1)
+
+
+def test_walkers_anneal_to_two_narrow_modes_far_away_by_their_masses():
+    """Walks that start in the wide density would find one mode, or none in so many steps."""
+
+    def narrow(x):
+        left, right = (((x - at) / 0.05).square().sum(-1) for at in (-1.5, 1.5))
+        return torch.logsumexp(torch.stack([-0.5 * left, math.log(3) - 0.5 * right]), 0)
+
+    generator = torch.Generator().manual_seed(0)
+    ends = []
+    for _ in range(10):
+        start = torch.randn(40, 3, generator=generator, **NUMBERS)
+        ends.append(walk(narrow, anneal(narrow, standard, start, 8, generator), 5, generator))
+    points = torch.cat([end.points[-1] for end in ends])
+    right = points.mean(-1) > 0
+    assert 0.5 < right.double().mean() < 0.95  # 3 in 4; ten groups, each with its own share
+    assert ((points.abs() - 1.5).mean(0).abs() < 0.02).all()
+    assert ((points[right].std(0) / 0.05 - 1).abs() < 0.2).all()
+
+
+def test_the_next_density_leaves_four_walkers_in_five():
+    """The naive twin tries all steps of a grid."""
+    gained = 30 * torch.randn(50, generator=torch.Generator().manual_seed(1), **NUMBERS)
+    gained[::7] = -torch.inf
+    inside = gained[gained.isfinite()]
+
+    def effective(step):
+        weights = (step * inside).exp()
+        return float(weights.sum() ** 2 / weights.square().sum()) / len(inside)
+
+    for b in (0.0, 0.4):
+        expected = max(k for k in range(1, 6000) if effective(k * 1e-4) >= 0.8) * 1e-4
+        assert further(gained, b) - b == pytest.approx(expected, rel=0.03)
+    assert further(1e-6 * gained, 0.4) == 1.0
+    assert further(torch.full((5,), -torch.inf), 0.0) == 1.0
+
+
+def test_where_no_walker_has_a_density_annealing_ends():
+    start = torch.randn(6, 2, generator=torch.Generator().manual_seed(0), **NUMBERS)
+
+    def nowhere(x):
+        return torch.full_like(x[..., 0], torch.nan)
+
+    generator = torch.Generator().manual_seed(0)
+    assert anneal(nowhere, standard, start, 2, generator).shape == start.shape

@@ -10,6 +10,7 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly import errors
+from botorch_costly.tuners.subsets.choice import recommendable
 from tests.cases import quick
 
 SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
@@ -230,3 +231,64 @@ def test_one_value_far_off_all_others_does_not_hide_them(far):
         optimizer.tell(asked, told, cost=share)
     assert abs(optimizer.best()["x"] - 0.35) < 0.2
     assert abs(optimizer.predict([{"x": 0.3}])[0] - loss(0.3, 1.0)) < 0.2
+
+
+def plainly_recommendable(configs, points, values):
+    """The naive twin of ``recommendable``, by rows."""
+    good = []
+    at_target = sorted(v for p, v in zip(points, values, strict=True) if p[-1] == 1 and v == v)
+    for config in configs:
+        tried = [(p[-1], v) for p, v in zip(points, values, strict=True) if p[:-1] == config]
+        highest = max((s for s, _ in tried), default=None)
+        whole = [v for s, v in tried if s == 1 and v == v]
+        failed = bool(tried) and all(v != v for s, v in tried if s == highest)
+        half = len(at_target) // 2
+        low = bool(whole) and max(whole) < (at_target[half] + at_target[~half]) / 2
+        good.append(not failed and not low)
+    if any(good):
+        return good
+    finite = [p[:-1] for p, v in zip(points, values, strict=True) if v == v]
+    return [config in finite for config in configs]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_may_be_recommended_follows_from_what_was_seen(seed):
+    generator = torch.Generator().manual_seed(seed)
+    count = 2 + seed // 2
+
+    def drawn(levels, *shape):
+        return torch.randint(levels, shape, generator=generator).double() / (levels - 1)
+
+    points, values = drawn(4, count, 2), drawn(9, count)
+    values[drawn(3, count) == 0] = math.nan
+    values[-1] = 0.5
+    configs = drawn(4, 4, 1)
+    expected = plainly_recommendable(configs.tolist(), points.tolist(), values.tolist())
+    seen = points[:, :1]
+    for some, wanted in ((configs, expected), (seen, None)):
+        actual = recommendable(some, points, values)
+        if wanted is None:
+            wanted = plainly_recommendable(some.tolist(), points.tolist(), values.tolist())
+            assert actual.any()
+        assert actual.tolist() == wanted
+
+
+@pytest.mark.parametrize("seed", quick(range(6), 0, 3))
+def test_the_best_has_not_failed_and_is_not_known_to_be_bad(seed):
+    """A law on random histories, whatever the model makes of them."""
+    generator = torch.Generator().manual_seed(seed)
+    optimizer = bc.SubsetOptimizer(SPACE, sampling=FAST, seed=seed)
+    told = []
+    for number in range(8):
+        x, share, value = torch.rand(3, generator=generator).tolist()
+        share = 1.0 if number % 2 else max(share, 0.01)
+        failed = number in (1, 4)
+        optimizer.tell(
+            optimizer.enqueue({"x": x}, {"fraction": share}), math.nan if failed else value
+        )
+        told.append((x, share, failed, value))
+    best = optimizer.best()["x"]
+    ((_, share, failed, value),) = (row for row in told if row[0] == best)
+    whole = [row[3] for row in told if row[1] == 1.0 and not row[2]]
+    assert not failed
+    assert share < 1.0 or value > min(whole)

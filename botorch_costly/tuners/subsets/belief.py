@@ -12,20 +12,25 @@ from torch import Tensor
 
 from botorch_costly.errors import check_count
 from botorch_costly.likelihoods import SubsetNoiseLikelihood
-from botorch_costly.models.cost import LogLinearCost
 from botorch_costly.models.ensemble import (
     HyperparameterEnsemble,
     Walkers,
     assigned,
     sample_hyperparameters,
 )
+from botorch_costly.models.fidelity_cost import FidelityCost, LogShares
+from botorch_costly.models.log_posterior import factored
 from botorch_costly.models.subset import SubsetGP
-from botorch_costly.parameters import Choice
+from botorch_costly.parameters import Choice, Real
 from botorch_costly.priors import made
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.earlier import EarlierStudies
 
 LARGEST_SHARE = 1e12  # largest cost or overhead, in units of the median cost
+_PATIENCE = 20  # walkers move when the evaluations have grown by a 20th, since fewer hardly matter
+_FIRST_ROWS, _ROWS = 64, 128  # evaluations that walkers move by at first and later, at most
+_CHOICES = 64  # random choices of draws from the walkers
+_LEAST_VARIANCE = 1e-12  # of standardized rewards
 _POWER = 1.0, 1.0  # log-normal prior of the noise's power; shares are encoded by their logarithms
 
 
@@ -36,7 +41,7 @@ class Sampling:
     Args:
         draws: Number of draws of hyperparameters that the model is averaged over.
         first_steps: Steps of the walkers at the first fit.
-        steps: Steps of the walkers after each further evaluation.
+        steps: Steps of the walkers whenever the evaluations have grown by a twentieth.
         points: Number of representers: points of which one is taken to be the optimum.
         candidates: Number of evaluations that each decision compares.
         first: Number of evaluations at low fidelities before the model decides, random but for the
@@ -73,7 +78,7 @@ class Beliefs(NamedTuple):
     """Fitted models."""
 
     model: HyperparameterEnsemble  # of standardized rewards
-    cost: LogLinearCost  # in multiples of `unit`
+    cost: FidelityCost  # in multiples of `unit`
     unit: float  # median cost
     best: Tensor  # standardized mean of the best configuration evaluated, at the target
 
@@ -83,7 +88,7 @@ class SubsetBelief:
 
     Args:
         space: Search space of the configurations; the optimum of numbers may move with the fidelities.
-        fidelities: Number of columns of the fidelities, which follow those of the configurations.
+        fidelities: Space of the fidelities, whose columns follow those of the configurations.
         sampling: Settings of the draws of hyperparameters.
         generator: Source of randomness.
         earlier: Earlier studies; none if omitted.
@@ -92,17 +97,19 @@ class SubsetBelief:
     def __init__(
         self,
         space: SearchSpace,
-        fidelities: int,
+        fidelities: SearchSpace,
         sampling: Sampling,
         generator: torch.Generator,
         earlier: EarlierStudies | None = None,
     ) -> None:
-        self._dim, self._fidelities, self._earlier = space.dim, fidelities, earlier
+        self._dim, self._fidelities, self._earlier = space.dim, fidelities.dim, earlier
+        self._log_shares = log_shares(fidelities)
         self._moving = _numbers(space)
         self._sampling, self._generator = sampling, generator
         self._walkers: Walkers | None = None
         self._draws: Tensor | None = None  # hyperparameters of the latest fit, shape: (draws, p)
         self._fitted = 0  # evaluations of that fit
+        self._moved = 0  # evaluations when the walkers moved last
 
     def learn(
         self, data: TemperedData, pending: Tensor, generator: torch.Generator | None = None
@@ -114,41 +121,88 @@ class SubsetBelief:
             pending: Pending evaluations, encoded, ``(m, d)``.
             generator: Source of randomness, if it is another one than that of decisions.
         """
-        generator = self._generator if generator is None else generator
         targets = _standardized(data)
-        steps = self._sampling.steps
-        if self._walkers is None:
-            steps = self._sampling.first_steps
-        else:
-            self._walkers = Walkers(*(values.to(targets) for values in self._walkers))
-
-        def build(batch: torch.Size) -> SubsetGP:
-            return self._gp(data.points, targets, batch)
-
-        drawn = sample_hyperparameters(build, generator, start=self._walkers, steps=steps)
-        self._walkers = drawn.walkers
-        every = drawn.walkers.raw
-        order = torch.randperm(len(every), generator=generator)[: self._sampling.draws]
-        raw = every[order.to(every.device)]
-        self._draws, self._fitted = raw, len(data.points)
-        model = self._averaged(build(torch.Size([len(raw)])), raw)
+        raw = self._drawn(data.points, targets, self._generator if generator is None else generator)
+        self._fitted = len(data.points)
+        model = self._ensemble(data.points, targets, raw)
         best = self.at_target(model, data.points[:, : self._dim]).max()
         if len(pending):
             values = torch.cat([targets, _mean(model, pending)])
-            models = self._gp(torch.cat([data.points, pending]), values, torch.Size([len(raw)]))
-            model = self._averaged(models, raw)
+            model = self._ensemble(torch.cat([data.points, pending]), values, raw)
         unit = data.costs.median()  # multiples of it fit into single precision
         shares = (data.costs / unit).clamp(1 / LARGEST_SHARE, LARGEST_SHARE)
-        cost = LogLinearCost(data.points.double(), shares.unsqueeze(-1))
+        points, shares = data.points.double(), shares.unsqueeze(-1)
+        cost = FidelityCost(points, shares, self._log_shares, self._fidelities)
         return Beliefs(model, cost, float(unit), best)
+
+    def _drawn(self, points: Tensor, targets: Tensor, generator: torch.Generator) -> Tensor:
+        """Return draws of hyperparameters, ``draws x p``; walkers move when enough data are new."""
+        if self._walkers is None:
+            few = self._informative(points, _FIRST_ROWS)
+            self._walkers = self._moved_by(points[few], targets[few], generator)
+            self._moved = len(few)
+        if self._draws is None or len(points) >= self._moved + max(1, self._moved // _PATIENCE):
+            rows = self._informative(points, _ROWS)
+            if len(points) > self._moved:
+                self._walkers = self._moved_by(points[rows], targets[rows], generator)
+            self._moved = len(points)
+            self._draws = self._representative(points[rows], targets[rows], generator)
+        return self._draws.to(points)
+
+    @torch.no_grad()
+    def _representative(
+        self, points: Tensor, targets: Tensor, generator: torch.Generator
+    ) -> Tensor:
+        """Return the walkers, of some random choices, that together predict most like all walkers."""
+        assert self._walkers is not None
+        raw = self._walkers.raw[self._walkers.log_density.isfinite()].to(points)
+        count = min(self._sampling.draws, len(raw))
+        model = self._ensemble(points, targets, raw)
+        posterior = model.posterior(self._targets(points[:, : self._dim]).unsqueeze(-2))
+        means = posterior.mean.flatten(1)  # n x walkers
+        squares = posterior.variance.flatten(1) + means.square()
+        choices = torch.stack(
+            [torch.randperm(means.shape[1], generator=generator)[:count] for _ in range(_CHOICES)]
+        ).to(raw.device)
+        mean, std = _moments(means, squares)
+        its_mean, its_std = _moments(means[:, choices], squares[:, choices])  # n x choices
+        error = (its_mean - mean.unsqueeze(-1)).square() + (its_std - std.unsqueeze(-1)).square()
+        return raw[choices[(error / std.square().unsqueeze(-1)).mean(0).argmin()]]
+
+    def _ensemble(self, points: Tensor, targets: Tensor, raw: Tensor) -> HyperparameterEnsemble:
+        """Return the GPs of these hyperparameters, but those without a Cholesky factor."""
+        models = assigned(self._gp(points, targets, torch.Size([len(raw)])), raw)
+        with torch.no_grad():
+            failed = factored(models)[1]
+        if bool(failed.any()) and not bool(failed.all()):
+            return self._ensemble(points, targets, raw[~failed])
+        return HyperparameterEnsemble(models, self._means)
+
+    def _moved_by(self, points: Tensor, targets: Tensor, generator: torch.Generator) -> Walkers:
+        """Return walkers moved by these evaluations, or the first ones."""
+        first, sampling = self._walkers is None, self._sampling
+        return sample_hyperparameters(
+            lambda batch: self._gp(points, targets, batch),
+            generator,
+            start=self._walkers,
+            steps=sampling.first_steps if first else sampling.steps,
+        ).walkers
+
+    def _informative(self, points: Tensor, most: int) -> Tensor:
+        """Return at most so many rows: half at the highest fidelities, half spread over all others."""
+        order = points[:, self._dim :].sum(-1).argsort(descending=True, stable=True)
+        if len(order) <= most:
+            return order.sort().values
+        highest, others = order.tensor_split([most // 2])
+        spread = torch.linspace(0, len(others) - 1, most - most // 2).round().long()
+        return torch.cat([highest, others[spread]]).sort().values
 
     def latest(self, data: TemperedData) -> HyperparameterEnsemble | None:
         """Return the model of the latest fit without pending evaluations, if it was of these data."""
         draws = self._draws
         if draws is None or self._fitted != len(data.points):
             return None
-        models = self._gp(data.points, _standardized(data), torch.Size([len(draws)]))
-        return self._averaged(models, draws.to(data.points))
+        return self._ensemble(data.points, _standardized(data), draws.to(data.points))
 
     def at_target(self, model: HyperparameterEnsemble, configs: Tensor) -> Tensor:
         """Return the mean of configurations (``n x dim``) at the target, ``(n,)``."""
@@ -163,9 +217,6 @@ class SubsetBelief:
 
     def _targets(self, configs: Tensor) -> Tensor:
         return torch.cat([configs, configs.new_ones(len(configs), self._fidelities)], -1)
-
-    def _averaged(self, models: SubsetGP, raw: Tensor) -> HyperparameterEnsemble:
-        return HyperparameterEnsemble(assigned(models, raw), self._means)
 
     def _means(self, points: Tensor) -> Tensor:
         """Return the means of earlier studies at points ``n x d``, ``n x T``."""
@@ -199,7 +250,8 @@ class SubsetBelief:
         """Return the walkers, where the next draws of hyperparameters start, and the latest draws."""
         walkers = self._walkers
         saved = None if walkers is None else walkers._asdict()
-        return {"walkers": saved, "draws": self._draws, "fitted": self._fitted}
+        fitted = {"draws": self._draws, "fitted": self._fitted, "moved": self._moved}
+        return {"walkers": saved, **fitted}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue from ``state_dict``."""
@@ -210,6 +262,7 @@ class SubsetBelief:
         draws = state.get("draws")  # older states have none
         self._draws = None if draws is None else draws.clone()
         self._fitted = state.get("fitted", 0)
+        self._moved = state.get("moved", 0)  # older states have none: the walkers move at once
 
 
 def _standardized(data: TemperedData) -> Tensor:
@@ -217,10 +270,29 @@ def _standardized(data: TemperedData) -> Tensor:
     return ((data.rewards - level) / spread).to(data.points)
 
 
+def log_shares(fidelities: SearchSpace) -> LogShares:
+    """Return the logarithms of fidelities as shares of their upper bounds, given their encodings."""
+    numbers = [p for _, p in fidelities.parameters if isinstance(p, Real)]
+    lowest = torch.tensor([p.low / p.high for p in numbers], dtype=torch.float64)
+    logarithmic = torch.tensor([p.log for p in numbers])
+
+    def logarithms(encoded: Tensor) -> Tensor:
+        low, log = lowest.to(encoded), logarithmic.to(encoded.device)
+        return torch.where(log, (1 - encoded) * low.log(), (low + (1 - low) * encoded).log())
+
+    return logarithms
+
+
 def _numbers(space: SearchSpace) -> tuple[int, ...]:
     """Return the columns of numbers; a choice has no direction to move in."""
     numbers = (name for name, p in space.parameters if not isinstance(p, Choice))
     return tuple(column for name in numbers for column in range(space.dim)[space.columns[name]])
+
+
+def _moments(means: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
+    """Return mean and standard deviation of mixtures, whose members are in the last dimension."""
+    mean = means.mean(-1)
+    return mean, (squares.mean(-1) - mean.square()).clamp_min(_LEAST_VARIANCE).sqrt()
 
 
 @torch.no_grad()

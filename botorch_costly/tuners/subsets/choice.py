@@ -10,7 +10,7 @@ from torch import Tensor
 from botorch_costly.acquisition import EntropySearchPerCost, representers
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
-from botorch_costly.ask_tell.search import perturbed, unasked
+from botorch_costly.ask_tell.search import SAME, perturbed, unasked
 from botorch_costly.ask_tell.state import without_trace
 from botorch_costly.ask_tell.strategy import Proposal, Strategy
 from botorch_costly.models.ensemble import HyperparameterEnsemble
@@ -63,7 +63,7 @@ class SubsetStrategy(Strategy):
         self._space, self._fidelities, self._listed = space, fidelities, listed
         self._arms = None if listed is None else listed[:, : space.dim].unique(dim=0)
         self._sampling, self._overhead, self._generator = sampling, overhead, generator
-        self._belief = SubsetBelief(space, fidelities.dim, sampling, generator, earlier)
+        self._belief = SubsetBelief(space, fidelities, sampling, generator, earlier)
         self._portfolio = earlier.portfolio(self._arms)
         self._first = sampling.first or 2 * (len(space.names) + fidelities.dim) + 2
         # The model of the data alone, with the number of evaluations.
@@ -96,7 +96,10 @@ class SubsetStrategy(Strategy):
         return mean, spread * self._belief.std_at_target(model, points).double()
 
     def best(self, seen: Evaluations[Any, Any]) -> Mapping[str, Plain] | None:
-        """Return the configuration with the best mean at the target; None before a finite value."""
+        """Return the configuration with the best mean at the target; None before a finite value.
+
+        What was seen of it speaks for it, see ``recommendable``.
+        """
         if seen.best is None:
             return None
         data = _tempered(seen)
@@ -104,7 +107,8 @@ class SubsetStrategy(Strategy):
         if len(data.points) < 2:
             return seen.domain.config_at(configs[0])
         mean = self._belief.at_target(self._model(data), configs)
-        return seen.domain.config_at(configs[mean.argmax()])
+        allowed = recommendable(configs, seen.points, seen.values)
+        return seen.domain.config_at(configs[mean.masked_fill(~allowed, -torch.inf).argmax()])
 
     def choose(self, data: TemperedData, pending: Tensor) -> tuple[Tensor, str]:
         """Return the encoded configuration and fidelities of the next evaluation, and a reason.
@@ -208,6 +212,32 @@ class SubsetStrategy(Strategy):
         self._generator.set_state(saved["generator"].cpu())
         self._belief.load_state_dict(saved["belief"])
         self._latest = None
+
+
+def recommendable(
+    configs: Tensor,  # shape: (m, d)
+    points: Tensor,  # configurations and fidelities of all evaluations, shape: (n, d + f)
+    values: Tensor,  # NaN for a failure, shape: (n,)
+) -> Tensor:  # bool, shape: (m,)
+    """Return which configurations may be recommended, whatever a model predicts.
+
+    A configuration whose evaluations at the highest fidelity it was tried at have all failed may not, nor
+    may one whose best value at the target is below the median of the values there. If there is no other,
+    those with a finite value may.
+    """
+    dim, values = configs.shape[-1], values.to(configs.device)
+    its = (configs.unsqueeze(1) - points[:, :dim]).abs().amax(-1) <= SAME  # m x n
+    fidelity, finite = points[:, dim:].sum(-1), values.isfinite()
+    succeeded, failed = (
+        torch.where(its & which, fidelity, -torch.inf).amax(-1) for which in (finite, ~finite)
+    )
+    at_target = finite & (points[:, dim:] >= 1 - SAME).all(-1)
+    value = torch.where(its & at_target, values, -torch.inf).amax(-1)
+    low = torch.zeros_like(value, dtype=torch.bool)
+    if bool(at_target.any()):
+        low = value.isfinite() & (value < values[at_target].quantile(0.5))
+    allowed = (failed <= succeeded) & ~low
+    return allowed if bool(allowed.any()) else succeeded.isfinite()
 
 
 def _tempered(seen: Evaluations[Any, Any]) -> TemperedData:
