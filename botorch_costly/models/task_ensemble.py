@@ -162,17 +162,20 @@ class TaskEnsemble(NamedStates, nn.Module):
         if starts is None:
             starts = [self.theta, task_fitting.rougher(self.theta)]
         for chunk in self._chunks():
-            step = max(1, -(-chunk.longest // _MOST_FITTED))
-            rows = Padded(*(tensor[:, ::step] for tensor in self._rows(chunk)))
+            rows = self._fitted_rows(chunk)
             theta = [start[chunk.tasks] for start in starts]
             self.theta[chunk.tasks] = task_fitting.fitted(self.kernel, rows, theta, max_iter)
         self._factor()
         return self
 
     def refit(self) -> Self:
-        """Fit the hyperparameters by a few Newton steps from present values near the optimum."""
+        """Fit the hyperparameters by a few Newton steps from present values near the optimum.
+
+        Of more than 300 observations of a task, at most 300 evenly spread ones are used.
+        """
         for chunk in self._chunks():
-            theta = task_fitting.refitted(self.kernel, self._rows(chunk), self.theta[chunk.tasks])
+            rows = self._fitted_rows(chunk)
+            theta = task_fitting.refitted(self.kernel, rows, self.theta[chunk.tasks])
             self.theta[chunk.tasks] = theta
         self._factor()
         return self
@@ -285,6 +288,11 @@ class TaskEnsemble(NamedStates, nn.Module):
         """Return the observations of a chunk, with as many rows as the longest task has."""
         rows = self.rows.some(chunk.tasks)
         return Padded(*(tensor[:, : chunk.longest] for tensor in rows))
+
+    def _fitted_rows(self, chunk: _Chunk) -> Padded:
+        """Return the evenly spread observations of a chunk that fits use."""
+        step = max(1, -(-chunk.longest // _MOST_FITTED))
+        return Padded(*(tensor[:, ::step] for tensor in self._rows(chunk)))
 
     def _part(self, chunk: _Chunk) -> tuple[Padded, Tensor, Factored]:
         """Return the observations, hyperparameters and factor of a chunk."""

@@ -131,7 +131,9 @@ class TransferStrategy(Strategy):
             belief = self.weighting.believed(data)
             acquisition = self.weighting.acquisition(belief, self._generator)
         if len(data.failures):
-            acquisition = fears_of(acquisition, data.failures).feared(acquisition, self._pool)
+            acquisition = fears_of(acquisition, data.failures, data.points).feared(
+                acquisition, self._pool
+            )
         asked = Asked(torch.cat([data.points, data.failures]), pending)
         with torch.no_grad():
             values = acquisition.at_pool()

@@ -38,9 +38,11 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
     The next configuration maximizes an upper bound in which the earlier tasks have a share. The share
     falls as the target's values disagree with them, and tends to 0 in any case.
 
-    A failed evaluation teaches only that its neighbours may fail, too. A value far below all that the
-    tasks showed, or far below all others, counts as a failure; by evidence, also a low value as long as
-    the tasks predict all others well.
+    A failed evaluation teaches only that its neighbours may fail, too, unless others nearby did not. A
+    value far below all that the tasks showed, or far below all others, counts as a failure; by evidence,
+    also a low value as long as the tasks predict all others well. A value far above all others counts as
+    the best of these, until several values confirm it. Values have the units of the tasks; those of a
+    target in other units are believed from the fourth on.
 
     References:
         Z. Dai, Y. Chen, H. Yu, B. K. H. Low, P. Jaillet. On provably robust meta-Bayesian optimization.
