@@ -66,6 +66,8 @@ class TaskEnsemble(NamedStates, nn.Module):
         least_scale: Lower bound of ``scale``.
         theta: Logarithms of each task's lengthscales, variance and noise, ``tasks x (d + 2)``; typical
             values if omitted.
+        root: Inverse of the Cholesky factor of the covariance of a single task, ``n x n``, if it is
+            known; see ``numerics.padded.bordered``.
 
     Attributes:
         offset: Mean of each task's values, shape ``(tasks,)``.
@@ -98,6 +100,7 @@ class TaskEnsemble(NamedStates, nn.Module):
         kernel: str = "matern52",
         least_scale: float = 0.0,
         theta: Tensor | None = None,
+        root: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.kernel = check_family(kernel)
@@ -117,7 +120,19 @@ class TaskEnsemble(NamedStates, nn.Module):
         received = tuple(theta.shape)
         check(received == shape, "theta", f"shape {shape}", received, InvalidShapeError)
         self.register_buffer("theta", theta.to(rows.x, copy=True))
-        self._factor()
+        if root is None:
+            self._factor()
+            return
+        size = [len(y) for y in values]
+        fits = size == list(root.shape[:1]) == list(root.shape[1:])
+        check(fits, "root", f"shape {size * 2} of one task", tuple(root.shape), InvalidShapeError)
+        self.register_buffer(_name(0), root.unsqueeze(0))
+        self.register_buffer("weights", padded.weights_of(root.unsqueeze(0), rows.y))
+
+    @property
+    def root(self) -> Tensor:
+        """Inverse of the Cholesky factor of the covariance of a single task, ``n x n``."""
+        return self.get_buffer(_name(0))[0]
 
     @property
     def count(self) -> int:

@@ -10,7 +10,7 @@ from torch import Tensor
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.task_fitting import rougher, typical
 from botorch_costly.models.transfer import units_of
-from botorch_costly.numerics.padded import MomentsAndVJP
+from botorch_costly.numerics.padded import MomentsAndVJP, bordered
 from botorch_costly.numerics.robust import outliers
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.numerics.units import Units, most_probable
@@ -188,6 +188,7 @@ class OwnMemory:
     def __init__(self, kernel: str) -> None:
         self._kernel = kernel
         self._theta: Tensor | None = None  # shape: (1, d + 2)
+        self._latest: TaskEnsemble | None = None  # whose factor the next one extends
         self._count = self._anew = 0
 
     def learn(self, data: TargetData, least_scale: float = 0.0) -> TargetGP:
@@ -201,6 +202,7 @@ class OwnMemory:
         count = len(data.values)
         target = self.believed(data, least_scale)
         is_due = count != self._count if count <= _MANY else count >= _OFTEN * self._count
+        self._latest = target.model
         if count == 1 or not (is_due or count < self._count):
             return target
         model = target.model
@@ -216,14 +218,30 @@ class OwnMemory:
 
     def believed(self, data: TargetData, least_scale: float = 0.0) -> TargetGP:
         """Return the Gaussian process of data that may hold predicted values, without a fit."""
+        many = len(data.values) > _MANY and self._theta is not None
         model = TaskEnsemble(
             [data.points],
             [data.values],
             kernel=self._kernel,
             least_scale=least_scale,
             theta=self._theta,
+            root=self._root(data.points) if many else None,
         )
         return TargetGP(model)
+
+    def _root(self, points: Tensor) -> Tensor:
+        """Return the inverse root of the covariance of many points, from that of the latest ones.
+
+        It is that of the points of the latest fit, to which all others are added one by one: so it is the
+        same to the last bit whether it continues the latest one or begins anew.
+        """
+        assert self._theta is not None
+        theta, latest = self._theta.to(points), self._latest
+        if latest is None or not _continues(points, theta, latest):
+            first = points[: max(1, min(self._count, len(points)))]
+            zeros = torch.zeros_like(first[:, 0])
+            latest = TaskEnsemble([first], [zeros], kernel=self._kernel, theta=theta)
+        return bordered(self._kernel, latest.root, points, theta[0])
 
     def state_dict(self) -> dict[str, Any]:
         """Return the hyperparameters and the counts of values at the last fits."""
@@ -236,7 +254,14 @@ class OwnMemory:
         self._theta = (
             None if theta is None else theta.clone()
         )  # moved to the device of the next values
-        self._count, self._anew = count, anew
+        self._count, self._anew, self._latest = count, anew, None
+
+
+def _continues(points: Tensor, theta: Tensor, latest: TaskEnsemble) -> bool:
+    """Return whether points begin with those of a model of some hyperparameters."""
+    former = latest.inputs[0]
+    begins = len(former) <= len(points) and torch.equal(former, points[: len(former)])
+    return begins and torch.equal(theta, latest.theta)
 
 
 def target_gp(data: TargetData, kernel: str) -> TargetGP:
