@@ -94,6 +94,7 @@ class NewPoints:
         self._listed = None if listed is None else listed.to(**tkwargs)
         self._portfolio = earlier.portfolio(self._listed)
         self._spread = self.empty if listed is not None else self._drawn(sobol(space, _SPREAD, 0))
+        earlier.keep(self._spread if self._listed is None else self._listed)
 
     def first(self, trainings: Trainings) -> Tensor | None:
         """Return the next configuration of the portfolio of earlier studies; None after the last."""

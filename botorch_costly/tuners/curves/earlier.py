@@ -61,7 +61,8 @@ class EarlierStudies:
         self.digest = digest_of(tables)
         self._empty = torch.empty(0, space.dim, **tkwargs)
         self._ensemble = None
-        self._pool = self._empty
+        self._pool = self._kept = self._empty
+        self._means_of_kept = self._empty
         if studies:
             pairs = [_ends(task, study, sign) for task, study in zip(tasks, studies, strict=True)]
             points, scores = zip(*((x, normal_scores(y)) for x, y in pairs), strict=True)
@@ -77,7 +78,17 @@ class EarlierStudies:
         """Return the posterior means of the studies at points ``n x d``, in normal scores, ``n x T``."""
         if self._ensemble is None:
             return X.new_empty(len(X), 0)
-        return self._ensemble.means(X.to(self._empty)).mT.to(X)
+        points, count = X.to(self._empty), len(self._kept)
+        if not count or not torch.equal(points[:count], self._kept):
+            return self._ensemble.means(points).mT.to(X)
+        further = self._ensemble.means(points[count:]).mT
+        return torch.cat([self._means_of_kept, further]).to(X)
+
+    def keep(self, X: Tensor) -> None:
+        """Compute the means at points ``n x d`` once, for all calls whose points begin with these."""
+        if self._ensemble is not None:
+            self._kept = X.to(self._empty)
+            self._means_of_kept = self._ensemble.means(self._kept).mT
 
     def marks(self, x: Tensor, share: Tensor) -> Marks:
         """Return configurations ``n x d`` after shares of their trainings, with the studies' means."""

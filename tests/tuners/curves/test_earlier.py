@@ -178,3 +178,15 @@ def test_failed_observations_count_as_the_lowest(progress):
     shares = None if progress is None else [0.5] * len(configs)
     points = earlier(bc.Task(configs, values, progress=shares)).portfolio(None)
     assert all(math.log10(SPACE.decode(point)["lr"]) < -1.8 for point in points)
+
+
+def test_means_that_are_kept_are_those_of_a_call():
+    draws = torch.Generator().manual_seed(3)
+    kept, further = (torch.rand(n, SPACE.dim, generator=draws, dtype=torch.float64) for n in (6, 3))
+    keeps, other = earlier(study(), study(seed=1)), earlier(study(), study(seed=1))
+    keeps.keep(kept)
+    for X in (torch.cat([kept, further]), kept, further, kept[:2]):
+        torch.testing.assert_close(keeps.means(X), other.means(X), rtol=1e-9, atol=1e-9)
+    none = earlier()
+    none.keep(kept)
+    assert none.means(kept).shape == (6, 0)
