@@ -40,6 +40,7 @@ from botorch_costly.rewards.scale import RewardScale, trusts
 from botorch_costly.space import SearchSpace
 
 _FORGETTING, _NOISE = 0.02, 0.3  # forgetting per round; noise as a share of the variance of rewards
+_MOST_ROWS = 500  # gains in the model: the cost of a decision grows with their square
 _LENGTHSCALE = 0.5  # times the square root of the dimension
 _SEARCH = Search(num_restarts=20)
 _SCALE = RewardScale(center=0.0)  # rewards have a mean of 0 in every round
@@ -66,7 +67,7 @@ class PopulationBelief:
         family = "arms" if space.is_arms and is_listed(space) else "matern52"
         lengthscale = torch.tensor([_LENGTHSCALE * math.sqrt(space.dim)], **tkwargs)
         kernel = Stationary(family, lengthscale, torch.ones((), **tkwargs))
-        self.model = StreamingGP(kernel, _FORGETTING, _NOISE)
+        self.model = StreamingGP(kernel, _FORGETTING, _NOISE, maximum_rows=_MOST_ROWS)
         self._search = search_of(space, _SEARCH, tkwargs)
         self._generator = generator_of(seed)
 

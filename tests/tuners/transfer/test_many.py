@@ -8,6 +8,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly import errors
 from botorch_costly.models import TaskEnsemble
+from botorch_costly.task_encoding import representative
 from botorch_costly.tuners.transfer.belief import OwnMemory, TargetData
 from tests.tuners.transfer.test_outliers import SPACE, STUDIES, value
 
@@ -82,6 +83,18 @@ def test_hyperparameters_of_many_values_are_fitted_when_their_number_has_grown()
     assert torch.equal(thetas[0], thetas[1])
     assert torch.equal(thetas[0], thetas[2])
     assert not torch.equal(thetas[0], thetas[3])
+
+
+def test_of_a_huge_study_some_values_are_read_the_best_among_them():
+    X = torch.rand(4000, 2, generator=torch.Generator().manual_seed(8), dtype=torch.float64)
+    values = -(X - 0.4).square().sum(-1)
+    points, some = representative(X, values)
+    assert len(points) == len(some) == 1500
+    assert {float(values.max()), float(values.min())} <= set(some.tolist())
+    torch.testing.assert_close(some, -(points - 0.4).square().sum(-1))
+    for share in (0.1, 0.5, 0.9):
+        assert float(some.quantile(share)) == pytest.approx(float(values.quantile(share)), abs=0.01)
+    assert torch.equal(representative(X[:1500], values[:1500])[1], values[:1500])
 
 
 def test_a_root_of_another_size_is_refused():
