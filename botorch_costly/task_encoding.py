@@ -20,6 +20,7 @@ from botorch_costly.plain import Plain
 from botorch_costly.space import SearchSpace
 
 _logger = logging.getLogger(__name__)
+_MOST_ROWS = 1500  # of a study in a Gaussian process, whose memory grows with their square
 _ABSENT = object()  # marks a value that an observation lacks
 
 
@@ -51,6 +52,22 @@ class EncodedTask:
     def left_out(self) -> int:
         """Number of omitted observations, for all reasons."""
         return self.failed + sum(self.outside.values())
+
+
+def representative(points: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """Return at most 1,500 observations of a study, evenly spread over the ranks of their values.
+
+    The best and the worst are among them, and their order is that of the study.
+
+    Args:
+        points: Encoded configurations, ``n x d``.
+        values: Their values, shape ``(n,)``.
+    """
+    if len(values) <= _MOST_ROWS:
+        return points, values
+    places = torch.linspace(0, len(values) - 1, _MOST_ROWS, dtype=torch.float64).round().long()
+    kept = values.argsort(stable=True)[places.to(values.device)].sort().values
+    return points[kept], values[kept]
 
 
 class _Columns(NamedTuple):

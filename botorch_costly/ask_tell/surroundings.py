@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from botorch_costly.device import DTYPES
 
-LARGE = 1000  # rows of a matrix from which on several threads are faster
+LARGE = 2000  # rows of a matrix from which on several threads are surely faster
 _AUTOCAST = ("cpu", "cuda", "mps", "xpu")  # kinds of devices with autocast
 _COMPUTES = {"ask", "tell", "predict", "best", "incumbent", "summary", "diagnose"}
 

@@ -66,6 +66,8 @@ class TaskEnsemble(NamedStates, nn.Module):
         least_scale: Lower bound of ``scale``.
         theta: Logarithms of each task's lengthscales, variance and noise, ``tasks x (d + 2)``; typical
             values if omitted.
+        root: Inverse of the Cholesky factor of the covariance of a single task, ``n x n``, if it is
+            known; see ``numerics.padded.bordered``.
 
     Attributes:
         offset: Mean of each task's values, shape ``(tasks,)``.
@@ -98,6 +100,7 @@ class TaskEnsemble(NamedStates, nn.Module):
         kernel: str = "matern52",
         least_scale: float = 0.0,
         theta: Tensor | None = None,
+        root: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.kernel = check_family(kernel)
@@ -117,7 +120,19 @@ class TaskEnsemble(NamedStates, nn.Module):
         received = tuple(theta.shape)
         check(received == shape, "theta", f"shape {shape}", received, InvalidShapeError)
         self.register_buffer("theta", theta.to(rows.x, copy=True))
-        self._factor()
+        if root is None:
+            self._factor()
+            return
+        size = [len(y) for y in values]
+        fits = size == list(root.shape[:1]) == list(root.shape[1:])
+        check(fits, "root", f"shape {size * 2} of one task", tuple(root.shape), InvalidShapeError)
+        self.register_buffer(_name(0), root.unsqueeze(0))
+        self.register_buffer("weights", padded.weights_of(root.unsqueeze(0), rows.y))
+
+    @property
+    def root(self) -> Tensor:
+        """Inverse of the Cholesky factor of the covariance of a single task, ``n x n``."""
+        return self.get_buffer(_name(0))[0]
 
     @property
     def count(self) -> int:
@@ -162,17 +177,20 @@ class TaskEnsemble(NamedStates, nn.Module):
         if starts is None:
             starts = [self.theta, task_fitting.rougher(self.theta)]
         for chunk in self._chunks():
-            step = max(1, -(-chunk.longest // _MOST_FITTED))
-            rows = Padded(*(tensor[:, ::step] for tensor in self._rows(chunk)))
+            rows = self._fitted_rows(chunk)
             theta = [start[chunk.tasks] for start in starts]
             self.theta[chunk.tasks] = task_fitting.fitted(self.kernel, rows, theta, max_iter)
         self._factor()
         return self
 
     def refit(self) -> Self:
-        """Fit the hyperparameters by a few Newton steps from present values near the optimum."""
+        """Fit the hyperparameters by a few Newton steps from present values near the optimum.
+
+        Of more than 300 observations of a task, at most 300 evenly spread ones are used.
+        """
         for chunk in self._chunks():
-            theta = task_fitting.refitted(self.kernel, self._rows(chunk), self.theta[chunk.tasks])
+            rows = self._fitted_rows(chunk)
+            theta = task_fitting.refitted(self.kernel, rows, self.theta[chunk.tasks])
             self.theta[chunk.tasks] = theta
         self._factor()
         return self
@@ -285,6 +303,11 @@ class TaskEnsemble(NamedStates, nn.Module):
         """Return the observations of a chunk, with as many rows as the longest task has."""
         rows = self.rows.some(chunk.tasks)
         return Padded(*(tensor[:, : chunk.longest] for tensor in rows))
+
+    def _fitted_rows(self, chunk: _Chunk) -> Padded:
+        """Return the evenly spread observations of a chunk that fits use."""
+        step = max(1, -(-chunk.longest // _MOST_FITTED))
+        return Padded(*(tensor[:, ::step] for tensor in self._rows(chunk)))
 
     def _part(self, chunk: _Chunk) -> tuple[Padded, Tensor, Factored]:
         """Return the observations, hyperparameters and factor of a chunk."""

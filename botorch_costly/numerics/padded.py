@@ -113,8 +113,36 @@ def factor(family: str, rows: Padded, theta: Tensor) -> Factored:
     both = rows.seen.unsqueeze(-1) & rows.seen.unsqueeze(-2)
     noise = torch.where(rows.seen, theta[:, -1:].exp(), 1.0)
     inverse = inverse_root(sure_root(torch.where(both, prior, 0.0) + torch.diag_embed(noise)))
-    weights = inverse.mT @ (inverse @ rows.y.unsqueeze(-1))
-    return Factored(inverse, weights.squeeze(-1))
+    return Factored(inverse, weights_of(inverse, rows.y))
+
+
+def weights_of(inverse: Tensor, y: Tensor) -> Tensor:
+    """Return ``K^{-1} y`` from the inverse root and the targets, shape ``(b, n)``."""
+    return (inverse.mT @ (inverse @ y.unsqueeze(-1))).squeeze(-1)
+
+
+def bordered(family: str, inverse: Tensor, x: Tensor, theta: Tensor) -> Tensor:
+    """Return the inverse root of one problem after further rows, one after the other in O(n^2).
+
+    With ``l = L^{-1} k`` and ``d^2 = s + noise - |l|^2``, the new row of ``L^{-1}`` is
+    ``[-l'L^{-1} / d, 1 / d]``; see ``numerics.cholesky``.
+
+    Args:
+        family: A key of ``radial.PROFILES``.
+        inverse: Inverse root of the first ``m`` rows, ``m x m``.
+        x: All rows, ``n x d``.
+        theta: Hyperparameters, shape ``(d + 2,)``.
+    """
+    kernel, noise = Stationary(family, theta[:-2].exp(), theta[-2].exp()), theta[-1].exp()
+    grown = torch.block_diag(inverse, inverse.new_zeros([len(x) - len(inverse)] * 2))
+    for row in range(len(inverse), len(x)):
+        # A copy: in a larger matrix the last bits could differ.
+        known = grown[:row, :row].contiguous()
+        cov = covariance(kernel, x[row : row + 1], x[: row + 1])[0]
+        white = known @ cov[:row]
+        pivot = (cov[row] - white.square().sum()).clamp_min(0.0).add(noise).sqrt()
+        grown[row, :row], grown[row, row] = -(white @ known) / pivot, 1 / pivot
+    return grown
 
 
 def means(family: str, rows: Padded, theta: Tensor, known: Factored, X: Tensor) -> Tensor:

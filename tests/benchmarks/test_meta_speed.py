@@ -121,3 +121,10 @@ def test_rows_are_measured_where_they_are_missing(tmp_path, capsys):
     assert "2x6" in first
     transfer.main(few)
     assert rows_of(transfer.NAME, tmp_path) == [row]
+
+
+def test_a_long_run_begins_with_evaluations_that_are_not_timed():
+    cell = Cell("2x5+1x8@30", "RM-GP-UCB", 0)
+    assert (cell.sizes, cell.before) == ([5, 5, 8], 30)
+    row = transfer.measure(cell, evaluations=2, compared=0, budget=10)
+    assert len(row["clock"]) == 2

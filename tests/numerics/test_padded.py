@@ -126,3 +126,14 @@ def test_a_singular_problem_has_no_evidence_and_does_not_disturb_the_others(prob
     assert torch.equal(gradient[0], torch.zeros(4, dtype=torch.float64))
     alone, _ = padded.log_evidence("matern52", padded.pad([problems[2]]), theta[1:])
     assert value[1] == pytest.approx(float(alone[0]), abs=1e-9)
+
+
+@pytest.mark.parametrize("first", [0, 1, 7])
+def test_a_root_that_is_bordered_is_that_of_a_factorization(problems, theta, first):
+    x, y = problems[2]
+    for family in ("matern52", "rbf"):
+        whole = padded.factor(family, padded.pad([(x, y)]), theta[:1]).inverse_root[0]
+        grown = padded.bordered(family, whole[:first, :first], x, theta[0])
+        torch.testing.assert_close(grown, whole, rtol=1e-9, atol=1e-9)
+        in_turn = padded.bordered(family, whole[:first, :first], x[:-1], theta[0])
+        assert torch.equal(padded.bordered(family, in_turn, x, theta[0]), grown)

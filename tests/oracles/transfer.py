@@ -171,3 +171,14 @@ def squared_exponential(lengthscale):
         return math.exp(-sum(parts) / 2)
 
     return cov
+
+
+def fear(x, failed, sizes, valid, reach):
+    """Return the odds of a failure near a point, with each failure weighted by a size, by loops."""
+
+    def near(other):
+        squared = sum(float(a - b) ** 2 for a, b in zip(x, other, strict=True))
+        return math.exp(-squared / (2 * reach**2))
+
+    weighted = sum(float(size) * near(f) for size, f in zip(sizes, failed, strict=True))
+    return weighted / (1 + sum(near(v) for v in valid))

@@ -11,7 +11,7 @@ from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.search import CLOSE, SAME, Search, all_points, among, perturbed
 from botorch_costly.device import Tkwargs
 from botorch_costly.errors import HorizonExceededError, check
-from botorch_costly.numerics.robust import rewards_at
+from botorch_costly.numerics.robust import rewards_at, tempered
 from botorch_costly.optim import maximize
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.curves.ends import Belief, Common, Outlook
@@ -215,16 +215,18 @@ class EndChooser:
     def predict(self, trainings: Trainings, points: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return the median and half the width of the central 68 % of final rewards, each ``(n,)``.
 
-        The model predicts normal scores, which the quantiles of the rewards so far convert to rewards.
+        The model predicts normal scores, which the quantiles of the rewards so far convert to rewards;
+        between an outlier and the others there is nothing to interpolate.
         """
         if not len(trainings.rewards):
             return None
+        rewards = tempered(trainings.rewards)
         outlook = self._ranks.outlook(trainings, Common.of(trainings, self._ladder))
         with torch.no_grad():
             mean, variance = outlook.end.mean_and_variance(points.unsqueeze(-2))
         mean, std = mean.squeeze(-1), variance.squeeze(-1).sqrt()
         scores = (mean, mean + std, mean - std)
-        middle, high, low = (rewards_at(score, trainings.rewards) for score in scores)
+        middle, high, low = (rewards_at(score, rewards) for score in scores)
         return middle, (high - low) / 2
 
     def early_signal(self, share: float) -> float | None:

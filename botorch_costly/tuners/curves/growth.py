@@ -126,10 +126,12 @@ class GrowthBelief:
         lowest = float(rewards.min())
         curves = [[(t.point, *m) for m in self._marks(t, lowest, still)] for t in trainings]
         points, shares, values = zip(*_kept(curves), strict=True)
-        x, among = torch.stack(points).to(self._theta), rewards.new_tensor(values)
+        x = torch.stack(points).to(self._theta)
+        among = rewards.new_tensor(values).clamp_max(trainings.highest)
+        different, place = x.unique(dim=0, return_inverse=True)
         unit = Unit.of(firsts, among)
         best = float(unit(rewards.new_tensor(trainings.best_latest)))
-        marks = self._earlier.marks(x, x.new_tensor(shares))
+        marks = Marks(x, x.new_tensor(shares), self._earlier.means(different)[place])
         return Rows(marks, unit(among).to(x), best, sum(map(len, curves)))
 
     def _marks(

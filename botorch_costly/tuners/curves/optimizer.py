@@ -39,6 +39,10 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
 
     Several segments may be pending; they belong to different trainings.
 
+    Values count by their ranks, and by their growth in units that a value far below all others does not
+    set. A training that diverged counts as one that ended at the lowest value, and one far above all
+    others counts as the best of these, until several confirm it.
+
     References:
         V. Nguyen, S. Schulze, M. A. Osborne. Bayesian optimization for iterative learning. NeurIPS 2020:
         configuration and length are chosen together, by their expected improvement and cost.

@@ -119,7 +119,7 @@ class RankBelief:
         rows = sorted(rows, key=lambda row: -row[1])[:_MOST_ROWS]
         points, times, values = zip(*rows, strict=True)
         inputs = torch.cat([torch.stack(points), like.new_tensor(times).unsqueeze(-1)], -1)
-        targets = normal_scores(among.new_tensor(values), among)
+        targets = normal_scores(among.new_tensor(values).clamp_max(trainings.highest), among)
         best = normal_scores(among.new_tensor(trainings.best_latest), among)
         return Rows(inputs, targets.to(like), float(best))
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import check
+from botorch_costly.numerics.robust import tempered
 from botorch_costly.parameters import Plain
 
 _FALLING = 5  # number of curves from which on a majority of falling ones looks like losses
@@ -186,8 +187,18 @@ class Trainings:
 
     @property
     def best_latest(self) -> float:
-        """The best latest reward of a training; there must be one."""
-        return max(training.latest for training in self if training.known)
+        """The best latest reward of a training; there must be one. It is at most ``highest``."""
+        latest = max(training.latest for training in self if training.known)
+        return min(latest, self.highest)
+
+    @property
+    def highest(self) -> float:
+        """The highest reward of a training, without trainings far above all others; there must be one.
+
+        A reward above it counts as it, until several trainings confirm such rewards.
+        """
+        highs = [max(t.curve[k - 1] for k in t.known) for t in self if t.known]
+        return float(tempered(torch.tensor(highs, dtype=torch.float64)).max())
 
     @property
     def broken(self) -> int:
@@ -235,10 +246,11 @@ class Trainings:
 
     @property
     def rewards(self) -> Tensor:
-        """All rewards of all trainings, float64, shape ``(n,)``."""
+        """All rewards of all trainings, at most ``highest``, float64, shape ``(n,)``."""
         values = [reward for training in self for reward in training.curve]
         rewards = torch.tensor(values, dtype=torch.float64)
-        return rewards[~rewards.isnan()]
+        rewards = rewards[~rewards.isnan()]
+        return rewards.clamp_max(self.highest) if len(rewards) else rewards
 
     @property
     def points(self) -> Tensor:

@@ -16,7 +16,7 @@ from botorch_costly.numerics.growth import Marks
 from botorch_costly.numerics.portfolio import greedy_portfolio
 from botorch_costly.numerics.robust import normal_scores
 from botorch_costly.space import SearchSpace
-from botorch_costly.task_encoding import EncodedTask
+from botorch_costly.task_encoding import EncodedTask, representative
 from botorch_costly.task_records import Task, check_tasks
 from botorch_costly.tuners.earlier.extrapolation import ends_of
 
@@ -70,7 +70,9 @@ class EarlierStudies:
         self._pool = self._empty
         if studies:
             pairs = [_ends(task, study, sign) for task, study in zip(tasks, studies, strict=True)]
-            points, scores = zip(*((x, normal_scores(y)) for x, y in pairs), strict=True)
+            points, scores = zip(
+                *(representative(x, normal_scores(y)) for x, y in pairs), strict=True
+            )
             best = [
                 x[y.topk(min(_BEST, len(y))).indices] for x, y in zip(points, scores, strict=True)
             ]

@@ -10,7 +10,7 @@ from torch import Tensor
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.task_fitting import rougher, typical
 from botorch_costly.models.transfer import units_of
-from botorch_costly.numerics.padded import MomentsAndVJP
+from botorch_costly.numerics.padded import MomentsAndVJP, bordered
 from botorch_costly.numerics.robust import outliers
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.numerics.units import Units, most_probable
@@ -23,10 +23,12 @@ _FURTHEST = {
 _FAR = (
     2.0  # standard deviations by which a target's offset and log scale may differ from the tasks'
 )
-_BEYOND = 1.0  # plausible distance below the lowest value of a typical task, in scales
+_BEYOND = 1.0  # plausible distance below the lowest value of a typical task, in scales ...
+_ABOVE = 10.0  # ... and above the highest: a better target than any task is welcome
 _MOST_LOG = 300.0  # largest logarithm of a scale: the exponential must not overflow
 _SEVERAL = 4  # implausible values that suggest that the tasks mislead, or have other units
 _GROWN = 1.3  # growth of the number of values that triggers a fit from scratch
+_MANY, _OFTEN = 100, 1.05  # values from which on a fit needs some growth of their number
 
 
 class TargetData(NamedTuple):
@@ -54,41 +56,68 @@ class TargetData(NamedTuple):
         return TargetData(*joined, self.failed)
 
 
-def plausible(tasks: TaskEnsemble) -> float:
-    """Return the lowest plausible value of a target, given how much the tasks' units differ."""
+class Plausible(NamedTuple):
+    """Bounds of plausible values of a target."""
+
+    least: float
+    most: float
+    good: float  # best value of a typical task
+
+
+def plausible(tasks: TaskEnsemble) -> Plausible:
+    """Return bounds of a target's values, given how much the tasks' units differ."""
     units = units_of(tasks)
-    least = float(tasks.targets.masked_fill(~tasks.seen, torch.inf).amin(-1).median())
+    lowest = float(tasks.targets.masked_fill(~tasks.seen, torch.inf).amin(-1).median())
+    highest = float(tasks.targets.masked_fill(~tasks.seen, -torch.inf).amax(-1).median())
     scale = math.exp(min(units.log_scale + _FAR * units.log_scale_std, _MOST_LOG))
-    return units.offset - _FAR * units.offset_std + scale * (least - _BEYOND)
+    apart = _FAR * units.offset_std
+    return Plausible(
+        units.offset - apart + scale * (lowest - _BEYOND),
+        units.offset + apart + scale * (highest + _ABOVE),
+        units.offset + math.exp(min(units.log_scale, _MOST_LOG)) * highest,
+    )
 
 
-def target_data_of(points: Tensor, values: Tensor, least: float) -> TargetData:
-    """Return the target's data, with implausible values as failures.
+def target_data_of(points: Tensor, values: Tensor, likely: Plausible) -> TargetData:
+    """Return the target's data: low outliers are failures, high ones as good as the best other value.
 
     A value far below all values of the earlier tasks counts as a failure. Otherwise it would determine
     the scale of the target, and one of the first values would invert the tasks' weights. If several
     values are implausible, and no fewer than the others, the tasks mislead: they count as the lowest
     plausible value. If all of several values are implausible, the target has other units than the tasks,
     and the values stay as they are. A value far below all other values of the target counts as a failure
-    in any units; one far above them may be the optimum.
+    in any units.
+
+    A value far above all others, or all that is plausible, may be the optimum, or an error. It counts as
+    the highest other value, until several values confirm it.
 
     Args:
         points: Encoded configurations, ``n x dim``.
         values: Values, NaN for a failed evaluation, shape ``(n,)``.
-        least: The lowest plausible value.
+        likely: Bounds of plausible values.
     """
     finite = ~values.isnan()
-    finite[finite.clone()] = ~_far_below(values[finite])
-    valid = finite & (values >= least)
-    low = int((finite & ~valid).sum())
-    if low >= max(_SEVERAL, int(valid.sum())):
-        values = values.clamp_min(least) if bool(valid.any()) else values
+    far = torch.zeros_like(finite)
+    far[finite.clone()] = outliers(values[finite])
+    middle = values[finite].median() if bool(finite.any()) else values.new_zeros(())
+    low, high = far & (values < middle), far & (values > middle)
+    finite &= ~low
+    below, above = finite & (values < likely.least), finite & (values > likely.most)
+    valid = finite & ~below
+    if bool(_are_several(below, finite)):
+        values = values.clamp_min(likely.least) if bool(valid.any()) else values
         valid = finite
+    high |= above & ~_are_several(above, finite)
+    others = values[valid & ~high]
+    highest = others.max() if len(others) else values.new_tensor(likely.good)
+    values = torch.where(high, values.clamp_max(highest), values)
     return TargetData(points[valid], values[valid], points[~valid])
 
 
-def _far_below(values: Tensor) -> Tensor:
-    return outliers(values) & (values < values.median()) if len(values) else values.isnan()
+def _are_several(implausible: Tensor, finite: Tensor) -> Tensor:
+    """Return whether several values are implausible, and no fewer than the others, bool, shape ``()``."""
+    count = implausible.sum()
+    return (count >= _SEVERAL) & (2 * count >= finite.sum())
 
 
 def bounded(values: Tensor, tasks: TaskEnsemble | None = None) -> Tensor:
@@ -149,7 +178,8 @@ class OwnMemory:
     """Fits the target's own Gaussian process, starting from the hyperparameters of the last fit.
 
     Whenever the number of values has grown by 30 %, the fit also starts from scratch, so that a local
-    optimum found with few values is left again.
+    optimum found with few values is left again. From 100 values on there is a fit only when their number
+    has grown by 5 %.
 
     Args:
         kernel: Name of the kernel of the tasks.
@@ -158,6 +188,7 @@ class OwnMemory:
     def __init__(self, kernel: str) -> None:
         self._kernel = kernel
         self._theta: Tensor | None = None  # shape: (1, d + 2)
+        self._latest: TaskEnsemble | None = None  # whose factor the next one extends
         self._count = self._anew = 0
 
     def learn(self, data: TargetData, least_scale: float = 0.0) -> TargetGP:
@@ -170,7 +201,9 @@ class OwnMemory:
         """
         count = len(data.values)
         target = self.believed(data, least_scale)
-        if count in (1, self._count):
+        is_due = count != self._count if count <= _MANY else count >= _OFTEN * self._count
+        self._latest = target.model
+        if count == 1 or not (is_due or count < self._count):
             return target
         model = target.model
         if count < _GROWN * self._anew:
@@ -185,14 +218,30 @@ class OwnMemory:
 
     def believed(self, data: TargetData, least_scale: float = 0.0) -> TargetGP:
         """Return the Gaussian process of data that may hold predicted values, without a fit."""
+        many = len(data.values) > _MANY and self._theta is not None
         model = TaskEnsemble(
             [data.points],
             [data.values],
             kernel=self._kernel,
             least_scale=least_scale,
             theta=self._theta,
+            root=self._root(data.points) if many else None,
         )
         return TargetGP(model)
+
+    def _root(self, points: Tensor) -> Tensor:
+        """Return the inverse root of the covariance of many points, from that of the latest ones.
+
+        It is that of the points of the latest fit, to which all others are added one by one: so it is the
+        same to the last bit whether it continues the latest one or begins anew.
+        """
+        assert self._theta is not None
+        theta, latest = self._theta.to(points), self._latest
+        if latest is None or not _continues(points, theta, latest):
+            first = points[: max(1, min(self._count, len(points)))]
+            zeros = torch.zeros_like(first[:, 0])
+            latest = TaskEnsemble([first], [zeros], kernel=self._kernel, theta=theta)
+        return bordered(self._kernel, latest.root, points, theta[0])
 
     def state_dict(self) -> dict[str, Any]:
         """Return the hyperparameters and the counts of values at the last fits."""
@@ -205,7 +254,14 @@ class OwnMemory:
         self._theta = (
             None if theta is None else theta.clone()
         )  # moved to the device of the next values
-        self._count, self._anew = count, anew
+        self._count, self._anew, self._latest = count, anew, None
+
+
+def _continues(points: Tensor, theta: Tensor, latest: TaskEnsemble) -> bool:
+    """Return whether points begin with those of a model of some hyperparameters."""
+    former = latest.inputs[0]
+    begins = len(former) <= len(points) and torch.equal(former, points[: len(former)])
+    return begins and torch.equal(theta, latest.theta)
 
 
 def target_gp(data: TargetData, kernel: str) -> TargetGP:

@@ -37,6 +37,7 @@ from botorch_costly.tuners.transfer.weighting import Acquisition, Belief, TaskWe
 _EVERYWHERE, _OF_TASKS, _AROUND = 512, 128, 128  # points of a pool
 _AWAY = 0.1  # standard deviation of random points around the best configurations
 _STARTS, _LOOKED_AT = 6, 64  # starts of the local search, chosen among the best points of the pool
+_MANY = 100  # evaluations from which on only these points are looked at
 _LEFT = 8  # points of which one is evaluated if no point improves
 # Distances, times the square root of the dimension: nothing is refined beside evaluations, and pending
 # ones will soon inform about their neighbourhood.
@@ -131,7 +132,9 @@ class TransferStrategy(Strategy):
             belief = self.weighting.believed(data)
             acquisition = self.weighting.acquisition(belief, self._generator)
         if len(data.failures):
-            acquisition = fears_of(acquisition, data.failures).feared(acquisition, self._pool)
+            acquisition = fears_of(acquisition, data.failures, data.points).feared(
+                acquisition, self._pool
+            )
         asked = Asked(torch.cat([data.points, data.failures]), pending)
         with torch.no_grad():
             values = acquisition.at_pool()
@@ -175,6 +178,9 @@ class TransferStrategy(Strategy):
         """Return the best configuration of a local search from the pool, if possible a new one."""
         low, high = values.aminmax()
         width = (high - low).clamp_min(_NARROW)
+        if len(asked.points) > _MANY:
+            best = values.topk(min(_LOOKED_AT, len(pool))).indices
+            pool, values = pool[best], values[best]
         values = values.masked_fill(_useless(acquisition, pool, asked), -torch.inf)
         starts = _apart(pool, values)
         climb = acquisition.climber(len(starts))

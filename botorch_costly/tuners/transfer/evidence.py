@@ -14,7 +14,14 @@ from botorch_costly.models.transfer import Features, Similarity, features
 from botorch_costly.tuners.transfer.belief import OwnMemory, TargetData, TargetGP, believable
 from botorch_costly.tuners.transfer.doubts import Doubts
 from botorch_costly.tuners.transfer.options import ByEvidence
-from botorch_costly.tuners.transfer.weighting import Acquisition, Belief, blended, gaps_of
+from botorch_costly.tuners.transfer.weighting import (
+    Acquisition,
+    Belief,
+    are_past,
+    blended,
+    gaps_of,
+    unaided,
+)
 
 _BETTER = 0.02  # least possible improvement that is worth an evaluation, in scales of the target
 
@@ -41,13 +48,22 @@ class EvidenceWeighting:
 
     def believed(self, data: TargetData) -> Belief:
         """Return the posteriors with the tasks, and of the target alone if there is a value."""
+        if self._are_past(data):
+            return Belief(data, self._own.believed(data))
         transfer = self._doubts.belief(data, self._adapted)
         has_value = len(data.values) > 0
         target = self._own.believed(data, float(transfer.scale)) if has_value else None
         return Belief(data, target, transfer)
 
+    def _are_past(self, data: TargetData) -> bool:
+        share = self._least * self._robust.decay**data.evaluations
+        return len(data.values) > 0 and are_past(share, data.evaluations)
+
     def learn(self, data: TargetData) -> Belief:
         """Compare the log evidences, with outliers as failures; see ``doubts``."""
+        if self._are_past(data):
+            self._count = data.evaluations
+            return Belief(data, self._own.learn(data))
         data, adapted, transfer = self._doubts.trusted(data, self._adapted)
         is_new, self._count = data.evaluations != self._count, data.evaluations
         if not is_new or not len(data.values):
@@ -74,8 +90,10 @@ class EvidenceWeighting:
     def acquisition(self, belief: Belief, generator: Generator) -> Acquisition:
         """Return the sum of the bounds with the tasks and of the target alone, by their shares."""
         data, target, transfer = belief
-        assert transfer is not None
         robust, pool = self._robust, self._pool
+        if target is not None and transfer is None:
+            return self._sober(unaided(target, robust.beta, pool), target, data)
+        assert transfer is not None
         share = 1.0 if target is None else self.share
         # The tasks' disagreement is largest where all of them are at their worst: the first point
         # maximizes their mean alone.
@@ -89,9 +107,11 @@ class EvidenceWeighting:
             return transfer.moments(pool, self._pool_features)
 
         acquisition = blended(make, tau, robust.beta, pool, at_pool)
-        if target is None:
-            return acquisition
-        return acquisition._replace(lacking=lambda X: _lacking(target, data, X, robust.beta))
+        return acquisition if target is None else self._sober(acquisition, target, data)
+
+    def _sober(self, acquisition: Acquisition, target: TargetGP, data: TargetData) -> Acquisition:
+        beta = self._robust.beta
+        return acquisition._replace(lacking=lambda X: _lacking(target, data, X, beta))
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values that the share depends on."""

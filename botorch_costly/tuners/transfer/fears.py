@@ -1,4 +1,4 @@
-"""A penalty around failed evaluations, which do not enter the model of the target."""
+"""A penalty where evaluations failed, which do not enter the model of the target."""
 
 from dataclasses import dataclass
 
@@ -8,30 +8,38 @@ from torch import Tensor
 from botorch_costly.optim.smooth import ValueAndGradient
 from botorch_costly.tuners.transfer.weighting import Acquisition
 
-_REACH = 0.15  # length scale of the penalty, times the square root of the dimension
+_REACH = 0.1  # length scale of what is near, times the square root of the dimension
 
 
 @dataclass(frozen=True)
 class Fears:
-    """Penalty around failures: the sum of a Gaussian bump at each.
+    r"""Penalty near failures: a size, such as a standard deviation, times the odds of a failure nearby.
+
+    .. math:: \frac{\sum_f s_f k(x, f)}{1 + \sum_v k(x, v)}
+
+    with a Gaussian ``k`` of height 1, failures ``f`` and other evaluations ``v``. So one failure may be
+    an accident, and a region in which all evaluations fail is left.
 
     A failed configuration cannot be evaluated. If it entered the model as a low value, the tasks would
     seem to mislead, and their share would fall without reason.
 
     Args:
         points: Points of failed evaluations, ``f x dim``.
-        sizes: Heights of the bumps, shape ``(f,)``.
+        sizes: Size ``s_f`` at each, shape ``(f,)``.
+        valid: Points of the other evaluations, ``v x dim``.
     """
 
     points: Tensor
     sizes: Tensor
+    valid: Tensor
 
     def __call__(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return the penalty at points ``m x dim``, shape ``(m,)``, and its gradient, ``m x dim``."""
-        offsets = (X.unsqueeze(-2) - self.points) / (_REACH * X.shape[-1] ** 0.5)
-        each = self.sizes * (-0.5 * offsets.square().sum(-1)).exp()
-        slope = -(each.unsqueeze(-1) * offsets).sum(-2) / (_REACH * X.shape[-1] ** 0.5)
-        return each.sum(-1), slope
+        (failed, by_failed), (valid, by_valid) = _near(X, self.points), _near(X, self.valid)
+        odds = failed @ self.sizes / (1 + valid.sum(-1))
+        by_size = (self.sizes.unsqueeze(-1) * by_failed).sum(-2)
+        by_count = odds.unsqueeze(-1) * by_valid.sum(-2)
+        return odds, (by_size - by_count) / (1 + valid.sum(-1, keepdim=True))
 
     def feared(self, acquisition: Acquisition, pool: Tensor) -> Acquisition:
         """Return an acquisition function with a fixed pool, ``m x dim``, minus the penalty."""
@@ -53,8 +61,22 @@ class Fears:
         )
 
 
-def fears_of(acquisition: Acquisition, points: Tensor) -> Fears:
-    """Return the penalty around failures; its height at each is a standard deviation."""
+def _near(X: Tensor, others: Tensor) -> tuple[Tensor, Tensor]:
+    """Return how near points are to others, ``m x n``, and the gradients, ``m x n x dim``."""
+    reach = _REACH * X.shape[-1] ** 0.5
+    offsets = (X.unsqueeze(-2) - others) / reach
+    near = (-0.5 * offsets.square().sum(-1)).exp()
+    return near, -near.unsqueeze(-1) * offsets / reach
+
+
+def fears_of(acquisition: Acquisition, failed: Tensor, valid: Tensor) -> Fears:
+    """Return the penalty near failures, ``f x dim``, whose size at each is a standard deviation.
+
+    Args:
+        acquisition: Acquisition function whose belief decides the sizes.
+        failed: Points of failed evaluations, ``f x dim``.
+        valid: Points of the other evaluations, ``v x dim``.
+    """
     with torch.no_grad():
-        sizes = acquisition.believed(points, 1.0) - acquisition.believed(points, 0.0)
-    return Fears(points, sizes)
+        sizes = acquisition.believed(failed, 1.0) - acquisition.believed(failed, 0.0)
+    return Fears(failed, sizes, valid)

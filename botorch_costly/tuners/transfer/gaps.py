@@ -14,7 +14,14 @@ from botorch_costly.models.task_paths import TaskPaths
 from botorch_costly.numerics.online_weights import decayed, entropic_weights
 from botorch_costly.tuners.transfer.belief import OwnMemory, TargetData, TargetGP
 from botorch_costly.tuners.transfer.options import ByGaps
-from botorch_costly.tuners.transfer.weighting import Acquisition, Belief, blended, gaps_of
+from botorch_costly.tuners.transfer.weighting import (
+    Acquisition,
+    Belief,
+    are_past,
+    blended,
+    gaps_of,
+    unaided,
+)
 
 _FEW = 1e-3  # share of the largest weight below which a task is left out of a bound
 
@@ -42,6 +49,8 @@ class GapWeighting:
             return self.believed(data)
         robust = self._robust
         target = self._own.learn(data, self._least_scale)
+        if are_past(self.share, data.evaluations):
+            return Belief(data, target)
         self.gaps = gaps_of(
             self._tasks,
             target,
@@ -72,6 +81,8 @@ class GapWeighting:
         share = 1.0 if target is None else self.share
         if robust.thompson:
             return self._sampled(target, share, generator)
+        if target is not None and are_past(share, belief.data.evaluations):
+            return unaided(target, robust.beta, self._pool)
         kept = (weights >= _FEW * weights.max()).nonzero().squeeze(-1)
         tasks, weights = self._tasks.subset(kept), weights[kept] / weights[kept].sum()
         units: dict[str, Tensor] = {}

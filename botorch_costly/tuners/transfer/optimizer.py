@@ -20,7 +20,7 @@ from botorch_costly.parameters import Plain
 from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.records import FrozenConfig, ValueObservation
 from botorch_costly.space import SearchSpace
-from botorch_costly.task_encoding import EncodedTask
+from botorch_costly.task_encoding import EncodedTask, representative
 from botorch_costly.task_records import Task, check_tasks
 from botorch_costly.transfer_records import TransferDecision
 from botorch_costly.tuners.transfer.belief import bounded
@@ -38,9 +38,11 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
     The next configuration maximizes an upper bound in which the earlier tasks have a share. The share
     falls as the target's values disagree with them, and tends to 0 in any case.
 
-    A failed evaluation teaches only that its neighbours may fail, too. A value far below all that the
-    tasks showed, or far below all others, counts as a failure; by evidence, also a low value as long as
-    the tasks predict all others well.
+    A failed evaluation teaches only that its neighbours may fail, too, unless others nearby did not. A
+    value far below all that the tasks showed, or far below all others, counts as a failure; by evidence,
+    also a low value as long as the tasks predict all others well. A value far above all others counts as
+    the best of these, until several values confirm it. Values have the units of the tasks; those of a
+    target in other units are believed from the fourth on.
 
     References:
         Z. Dai, Y. Chen, H. Yu, B. K. H. Low, P. Jaillet. On provably robust meta-Bayesian optimization.
@@ -49,7 +51,8 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
     Args:
         space: Search space of the configurations.
         tasks: Earlier studies, with values of the same metric in the same direction. A few values of a
-            study that lie far off all others are left out, and a warning is logged.
+            study that lie far off all others are left out, and a warning is logged. Of a study with more
+            than 1,500 values, 1,500 are read, evenly spread over their ranks.
         candidates: Configurations to choose from, each once; the whole space if omitted.
         horizon: Largest number of evaluations; ``None`` if unknown.
         maximize: Whether larger values are better, here and in the tasks.
@@ -168,7 +171,7 @@ def _fitted(
 ) -> TaskEnsemble:
     """Return the Gaussian processes of the studies, each without its outliers."""
     pairs = [
-        _without_outliers(number, study.points, bounded(sign * study.values))
+        representative(*_without_outliers(number, study.points, bounded(sign * study.values)))
         for number, study in enumerate(studies)
     ]
     values = [bounded(valid.to(**tkwargs)) for _, valid in pairs]

@@ -4,14 +4,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import torch
+from botorch.acquisition.acquisition import AcquisitionFunction
 from torch import Generator, Tensor
 
-from botorch_costly.acquisition.robust_meta import Blend
+from botorch_costly.acquisition.robust_meta import Blend, MarginalUCB
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.transfer import TransferGP
 from botorch_costly.numerics.online_weights import function_gaps
 from botorch_costly.optim.smooth import ValueAndGradient
 from botorch_costly.tuners.transfer.belief import TargetData, TargetGP
+
+_LONG, _LITTLE = 100, 1e-4  # evaluations after which tasks with so small a share are left out
 
 
 class Belief(NamedTuple):
@@ -20,6 +23,11 @@ class Belief(NamedTuple):
     data: TargetData
     target: TargetGP | None  # of the target alone; None before its first value
     transfer: TransferGP | None = None  # with the tasks, for a rule that has such a model
+
+
+def are_past(share: float, evaluations: int) -> bool:
+    """Return whether the tasks are left out, since they would cost much time and change no choice."""
+    return evaluations > _LONG and share < _LITTLE
 
 
 class Acquisition(NamedTuple):
@@ -101,10 +109,25 @@ def blended(
     """
     blend = make(tau, beta)
     share = f"tasks have a share of {blend.share:.2f}"
+    acquisition = _acquisition(blend, pool, lambda factor: make(factor, factor))
+    return acquisition._replace(
+        at_pool=lambda: blend.evaluate(blend.first.evaluate(moments_at_pool()), pool.unsqueeze(-2)),
+        reason="what the tasks say" if blend.second is None else share,
+    )
+
+
+def unaided(target: TargetGP, beta: float, pool: Tensor) -> Acquisition:
+    """Return the bound of the target alone as an acquisition function; see ``blended``."""
+    return _acquisition(MarginalUCB(target, beta), pool, lambda factor: MarginalUCB(target, factor))
+
+
+def _acquisition(
+    bound: Blend | MarginalUCB, pool: Tensor, make: Callable[[float], AcquisitionFunction]
+) -> Acquisition:
     return Acquisition(
-        lambda X: blend(X.unsqueeze(-2)),
-        lambda columns: blend.with_gradient(pool.new_empty(columns, pool.shape[-1])),
-        lambda: blend.evaluate(blend.first.evaluate(moments_at_pool()), pool.unsqueeze(-2)),
-        lambda X, factor: make(factor, factor)(X.unsqueeze(-2)),
-        "what the tasks say" if blend.second is None else share,
+        lambda X: bound(X.unsqueeze(-2)),
+        lambda columns: bound.with_gradient(pool.new_empty(columns, pool.shape[-1])),
+        lambda: bound(pool.unsqueeze(-2)),
+        lambda X, factor: make(factor)(X.unsqueeze(-2)),
+        "the target's own values",
     )

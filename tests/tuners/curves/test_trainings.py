@@ -3,6 +3,7 @@
 import random
 
 import pytest
+import torch
 
 import botorch_costly as bc
 from botorch_costly import errors
@@ -110,3 +111,24 @@ def test_one_begun_anew_that_always_stops_before_what_is_known_is_left():
         (training,) = optimizer.trainings
         assert (training.stalled, training.is_left) == (stalled, stalled == 2)
     assert training.curve == (0.3, 0.4, 0.1, 0.1)  # the latest of what was shown
+
+
+@pytest.mark.parametrize("wild", [1e6, 1e300])
+def test_a_training_far_above_all_others_counts_as_the_best_of_these_until_others_confirm_it(wild):
+    optimizer = made()
+    trainings = optimizer._strategy.trainings
+
+    space = optimizer.space
+    points = iter(space.sample(6, torch.Generator().manual_seed(0)))
+
+    def told(value):
+        segment = optimizer.enqueue(space.decode(next(points)))
+        optimizer.tell(segment, [value])
+
+    for value in (0.1, 0.2, 0.4, wild):
+        told(value)
+    assert trainings.highest == trainings.best_latest == 0.4
+    assert float(trainings.rewards.max()) == 0.4
+    for value in (wild, 0.9 * wild):
+        told(value)
+    assert trainings.highest == wild

@@ -11,9 +11,11 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly.optim.smooth import by_autograd
+from botorch_costly.tuners.transfer.belief import Plausible, target_data_of
 from botorch_costly.tuners.transfer.fears import Fears
 from botorch_costly.tuners.transfer.weighting import Acquisition
 from tests.cases import quick
+from tests.oracles.transfer import fear
 
 SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0), "y": bc.Real(0.0, 1.0)})
 FIRST = {"first": {0}, "third": {2}, "first three": {0, 1, 2}}
@@ -236,10 +238,56 @@ def test_values_below_all_that_is_plausible_are_believed_when_there_are_several(
     assert said(optimizer.best()) > -0.1  # random points: -.2
 
 
+LIKELY = Plausible(-10.0, 10.0, 1.0)
+HIGH = {  # values, and what they count as
+    "alone": ([1e6], [1.0]),
+    "among few": ([0.5, 1e6, -0.5], [0.5, 0.5, -0.5]),
+    "among many": ([0.1, 0.2, 0.4, 0.3, 9.0], [0.1, 0.2, 0.4, 0.3, 0.4]),
+    "plausible": ([0.5, 9.0, -0.5], [0.5, 9.0, -0.5]),
+    "other units": ([1e3, 1.1e3, 0.9e3, 1.2e3], [1e3, 1.1e3, 0.9e3, 1.2e3]),
+    "as a failure": ([math.nan, 1e6, -0.5], [-0.5, -0.5]),
+}
+
+
+@pytest.mark.parametrize("case", HIGH)
+def test_a_value_far_above_all_others_counts_as_the_best_of_these(case):
+    values, expected = (torch.tensor(part, dtype=torch.float64) for part in HIGH[case])
+    points = torch.arange(float(len(values))).unsqueeze(-1)
+    data = target_data_of(points, values, LIKELY)
+    torch.testing.assert_close(data.values, expected)
+    assert len(data.failures) == int(values.isnan().sum())
+
+
+@pytest.mark.parametrize("number", [0, 3])
+@pytest.mark.parametrize("robust", [bc.ByEvidence(), bc.ByGaps()])
+def test_an_absurdly_high_value_does_not_ruin_the_search(number, robust):
+    # Random points: .02 after seven evaluations.
+    optimizer, best = bc.TransferOptimizer(SPACE, STUDIES, robust=robust), math.inf
+    for k in range(9):
+        if k == number:
+            optimizer.tell(optimizer.enqueue({"x": 1.0, "y": 0.0}), 1e6)
+        asked = optimizer.ask()
+        best = min(best, -value(asked.config))
+        optimizer.tell(asked, value(asked.config))
+    assert best < 0.01
+
+
+def test_fears_are_those_of_loops_and_of_one_failure_fade_beside_successes():
+    draws = torch.Generator().manual_seed(2)
+    failed, valid, X = (torch.rand(n, 2, generator=draws).double() for n in (3, 4, 5))
+    sizes = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64)
+    ours = Fears(failed, sizes, valid)(X)[0]
+    theirs = [fear(x, failed, sizes, valid, 0.1 * 2**0.5) for x in X]
+    torch.testing.assert_close(ours, torch.tensor(theirs, dtype=torch.float64))
+    alone, beside = (Fears(failed, sizes, v)(failed)[0] for v in (valid[:0], failed.repeat(3, 1)))
+    assert bool((alone > 3 * beside).all())
+
+
 def test_what_is_feared_has_the_slopes_it_says():
     points = SPACE.sample(3, torch.Generator().manual_seed(1)).double()
     at = torch.rand(4, 2, dtype=torch.float64)
-    fears = Fears(points, torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64))
+    valid = torch.rand(2, 2, dtype=torch.float64)
+    fears = Fears(points, torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64), valid)
 
     def hill(X):
         return 1 - (X - 0.3).square().sum(-1)
