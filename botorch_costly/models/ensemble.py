@@ -40,7 +40,8 @@ _LEAST = 1e-10  # smallest variance, relative to the largest prior variance
 class HyperparameterEnsemble(OneOutcome):
     """A batch of GPs as one model, over which BoTorch's acquisition functions average.
 
-    Posteriors of single points are batched, and use one Cholesky factor for each GP.
+    Posteriors of single points are batched, and use one Cholesky factor for each GP; so do those of
+    ``q x d`` points jointly.
 
     Args:
         models: A GP of batch shape ``(k,)``, with one entry for each draw of the hyperparameters.
@@ -73,16 +74,28 @@ class HyperparameterEnsemble(OneOutcome):
         """Return the posteriors at ``batch_shape x q x d`` inputs: ``batch_shape x k x q x 1``."""
         noisy = kwargs.get("observation_noise", False)
         others = args or set(kwargs) - {"observation_noise", "posterior_transform"}
-        if X.shape[-2] != 1 or others or not isinstance(noisy, bool):
+        joint = X.dim() == 2 and noisy is False
+        if not (joint or (X.shape[-2] == 1 and isinstance(noisy, bool))) or others:
             return self.models.posterior(X.unsqueeze(-3), *args, **kwargs)
+        transform = kwargs.get("posterior_transform")
+        posterior = GPyTorchPosterior(self._joint(X) if joint else self._singly(X, noisy=noisy))
+        return posterior if transform is None else transform(posterior)
+
+    def _joint(self, X: Tensor) -> MultivariateNormal:
+        """Return the joint distributions at rows ``q x d``."""
+        rows = self._for_each(X)
+        half = self._half(rows)
+        mean = self.models.mean_module(rows) + (half.mT @ self._scaled).squeeze(-1)
+        return MultivariateNormal(mean, self._covariance(rows, rows) - half.mT @ half)
+
+    def _singly(self, X: Tensor, *, noisy: bool) -> MultivariateNormal:
+        """Return the distributions at single points."""
         rows, batch = self._rows(X)
         half = self._half(rows)
         mean = self.models.mean_module(rows) + (half.mT @ self._scaled).squeeze(-1)
         variance = self._variance(rows, half, noisy=noisy)
         mean, variance = (moment.mT.reshape(*batch, len(half), 1) for moment in (mean, variance))
-        posterior = GPyTorchPosterior(MultivariateNormal(mean, DiagLinearOperator(variance)))
-        transform = kwargs.get("posterior_transform")
-        return posterior if transform is None else transform(posterior)
+        return MultivariateNormal(mean, DiagLinearOperator(variance))
 
     def project(self, rows: Tensor) -> ProjectedRows:
         """Project rows (``m x d``) once, for many calls of ``observed_with``."""
