@@ -8,6 +8,7 @@ from botorch.models import SingleTaskGP
 from botorch.posteriors import GPyTorchPosterior
 from gpytorch.distributions import MultivariateNormal
 from gpytorch.module import Module
+from linear_operator import to_linear_operator
 from linear_operator.operators import DiagLinearOperator
 from torch import Tensor
 
@@ -86,7 +87,8 @@ class HyperparameterEnsemble(OneOutcome):
         rows = self._for_each(X)
         half = self._half(rows)
         mean = self.models.mean_module(rows) + (half.mT @ self._scaled).squeeze(-1)
-        return MultivariateNormal(mean, self._covariance(rows, rows) - half.mT @ half)
+        cov = self._covariance(rows, rows) - half.mT @ half
+        return MultivariateNormal(mean, to_linear_operator(cov))
 
     def _singly(self, X: Tensor, *, noisy: bool) -> MultivariateNormal:
         """Return the distributions at single points."""
