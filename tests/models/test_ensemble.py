@@ -162,6 +162,11 @@ def test_it_answers_as_its_members_do(ensemble):
         torch.testing.assert_close(actual.variance, expected.variance, rtol=1e-3, atol=1e-5)
     together = X.reshape(1, 10, 3)
     assert ensemble.posterior(together).mean.shape[-2:] == (10, 1)
+    joint, expected = ensemble.posterior(together[0]), ensemble.models.posterior(together)
+    assert joint.mean.shape == (len(ensemble.models.train_targets), 10, 1)
+    torch.testing.assert_close(joint.mean, expected.mean, rtol=1e-4, atol=1e-5)
+    covariances = (p.distribution.covariance_matrix for p in (joint, expected))
+    torch.testing.assert_close(*covariances, rtol=1e-3, atol=1e-5)
 
 
 def test_covariances_of_observations_are_those_of_the_joint_posterior(ensemble):

@@ -10,7 +10,7 @@ from botorch.exceptions.warnings import InputDataWarning
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from botorch_costly.errors import check_count
+from botorch_costly.errors import NumericalError, check_count
 from botorch_costly.likelihoods import SubsetNoiseLikelihood
 from botorch_costly.models.ensemble import (
     HyperparameterEnsemble,
@@ -29,6 +29,7 @@ from botorch_costly.tuners.earlier import EarlierStudies
 LARGEST_SHARE = 1e12  # largest cost or overhead, in units of the median cost
 _PATIENCE = 20  # walkers move when the evaluations have grown by a 20th, since fewer hardly matter
 _FIRST_ROWS, _ROWS = 64, 128  # evaluations that walkers move by at first and later, at most
+_MODELLED = 256  # evaluations that predictions are made from, at most
 _CHOICES = 64  # random choices of draws from the walkers
 _LEAST_VARIANCE = 1e-12  # of standardized rewards
 _POWER = 1.0, 1.0  # log-normal prior of the noise's power; shares are encoded by their logarithms
@@ -124,15 +125,18 @@ class SubsetBelief:
         targets = _standardized(data)
         raw = self._drawn(data.points, targets, self._generator if generator is None else generator)
         self._fitted = len(data.points)
-        model = self._ensemble(data.points, targets, raw)
+        rows = self._informative(data.points, _MODELLED)
+        points, targets = data.points[rows], targets[rows]
+        model = self._ensemble(points, targets, raw)
         best = self.at_target(model, data.points[:, : self._dim]).max()
         if len(pending):
             values = torch.cat([targets, _mean(model, pending)])
-            model = self._ensemble(torch.cat([data.points, pending]), values, raw)
+            model = self._ensemble(torch.cat([points, pending]), values, raw)
         unit = data.costs.median()  # multiples of it fit into single precision
         shares = (data.costs / unit).clamp(1 / LARGEST_SHARE, LARGEST_SHARE)
-        points, shares = data.points.double(), shares.unsqueeze(-1)
-        cost = FidelityCost(points, shares, self._log_shares, self._fidelities)
+        cost = FidelityCost(
+            data.points.double(), shares.unsqueeze(-1), self._log_shares, self._fidelities
+        )
         return Beliefs(model, cost, float(unit), best)
 
     def _drawn(self, points: Tensor, targets: Tensor, generator: torch.Generator) -> Tensor:
@@ -172,11 +176,14 @@ class SubsetBelief:
     def _ensemble(self, points: Tensor, targets: Tensor, raw: Tensor) -> HyperparameterEnsemble:
         """Return the GPs of these hyperparameters, but those without a Cholesky factor."""
         models = assigned(self._gp(points, targets, torch.Size([len(raw)])), raw)
-        with torch.no_grad():
-            failed = factored(models)[1]
-        if bool(failed.any()) and not bool(failed.all()):
+        try:
+            return HyperparameterEnsemble(models, self._means)
+        except NumericalError:
+            with torch.no_grad():
+                failed = factored(models)[1]
+            if bool(failed.all()):
+                raise
             return self._ensemble(points, targets, raw[~failed])
-        return HyperparameterEnsemble(models, self._means)
 
     def _moved_by(self, points: Tensor, targets: Tensor, generator: torch.Generator) -> Walkers:
         """Return walkers moved by these evaluations, or the first ones."""
@@ -189,8 +196,12 @@ class SubsetBelief:
         ).walkers
 
     def _informative(self, points: Tensor, most: int) -> Tensor:
-        """Return at most so many rows: half at the highest fidelities, half spread over all others."""
-        order = points[:, self._dim :].sum(-1).argsort(descending=True, stable=True)
+        """Return at most so many rows: half at the highest fidelities, half spread over all others.
+
+        Of equal fidelities the latest count, which the search has asked for with more knowledge.
+        """
+        shares = points[:, self._dim :].sum(-1)
+        order = len(shares) - 1 - shares.flip(0).argsort(descending=True, stable=True)
         if len(order) <= most:
             return order.sort().values
         highest, others = order.tensor_split([most // 2])
@@ -202,7 +213,9 @@ class SubsetBelief:
         draws = self._draws
         if draws is None or self._fitted != len(data.points):
             return None
-        return self._ensemble(data.points, _standardized(data), draws.to(data.points))
+        rows = self._informative(data.points, _MODELLED)
+        targets = _standardized(data)[rows]
+        return self._ensemble(data.points[rows], targets, draws.to(data.points))
 
     def at_target(self, model: HyperparameterEnsemble, configs: Tensor) -> Tensor:
         """Return the mean of configurations (``n x dim``) at the target, ``(n,)``."""
