@@ -16,6 +16,7 @@ from botorch_costly.numerics.growth import Marks
 from botorch_costly.numerics.portfolio import greedy_portfolio
 from botorch_costly.numerics.robust import normal_scores
 from botorch_costly.space import SearchSpace
+from botorch_costly.task_advice import first_proposal
 from botorch_costly.task_encoding import EncodedTask
 from botorch_costly.task_records import Task, check_tasks
 from botorch_costly.tuners.curves.extrapolation import ends_of
@@ -62,6 +63,10 @@ class EarlierStudies:
         self._empty = torch.empty(0, space.dim, **tkwargs)
         self._ensemble = None
         self._pool = self._empty
+        advised = [task.is_advice for task in tasks]
+        self._proposed = (
+            first_proposal(advised, studies).to(self._empty) if studies else self._empty
+        )
         if studies:
             pairs = [_ends(task, study, sign) for task, study in zip(tasks, studies, strict=True)]
             points, scores = zip(*((x, normal_scores(y)) for x, y in pairs), strict=True)
@@ -86,7 +91,7 @@ class EarlierStudies:
     def portfolio(self, listed: Tensor | None) -> Tensor:
         """Return points of which each is good in studies that those before it are not good in, ``k x d``.
 
-        There are at most three, and no two are alike.
+        The first proposal of advice comes first. There are at most three, and no two are alike.
 
         Args:
             listed: Candidates, shape ``(n, d)``; None for the whole space.
@@ -96,6 +101,9 @@ class EarlierStudies:
         pool = self._pool if listed is None else listed.to(self._empty)
         useful = pool[greedy_portfolio(self.means(pool).mT, min(_LONGEST, len(pool)))]
         chosen = useful[:1]
+        if len(self._proposed):
+            near = torch.cdist(self._proposed, pool).argmin(-1)
+            chosen = self._proposed if listed is None else pool[near]
         for point in useful:
             if len(chosen) < _FIRST and float((chosen - point).abs().amax(-1).min()) >= _APART:
                 chosen = torch.cat([chosen, point[None]])
@@ -117,6 +125,6 @@ def _with_failures(task: Task, sign: float) -> Task:
 def _ends(task: Task, study: EncodedTask, sign: float) -> tuple[Tensor, Tensor]:
     """Return the configurations of a study, and numbers in the order of their final values."""
     if task.progress is None:
-        return study.points, sign * study.values
+        return study.points, task.signed(study.values, sign)
     shares = study.values.new_tensor(task.progress)[list(study.kept)]
     return ends_of(study.points, sign * study.values, shares)

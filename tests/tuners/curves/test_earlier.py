@@ -178,3 +178,15 @@ def test_failed_observations_count_as_the_lowest(progress):
     shares = None if progress is None else [0.5] * len(configs)
     points = earlier(bc.Task(configs, values, progress=shares)).portfolio(None)
     assert all(math.log10(SPACE.decode(point)["lr"]) < -1.8 for point in points)
+
+
+def test_a_search_begins_with_the_first_proposal():
+    (config,) = configs_of(1, seed=9)
+    advice = bc.Task.advice([config])
+    listed = SPACE.sample(40, torch.Generator().manual_seed(1))
+    whole = earlier(study(), advice).portfolio(None)
+    of_list = earlier(study(), advice, sign=-1.0).portfolio(listed)
+    proposal = SPACE.encode(config)
+    assert torch.equal(whole[0], proposal)
+    assert torch.equal(of_list[0], listed[(listed - proposal).norm(dim=-1).argmin()])
+    assert len(whole) == len(of_list) == 3
