@@ -64,6 +64,7 @@ class EarlierStudies:
         self._ensemble = None
         self._pool = self._empty
         advised = [task.is_advice for task in tasks]
+        self._advised = torch.tensor(advised, dtype=torch.bool)
         self._proposed = (
             first_proposal(advised, studies).to(self._empty) if studies else self._empty
         )
@@ -91,21 +92,22 @@ class EarlierStudies:
     def portfolio(self, listed: Tensor | None) -> Tensor:
         """Return points of which each is good in studies that those before it are not good in, ``k x d``.
 
-        The first proposal of advice comes first. There are at most three, and no two are alike.
+        The first proposal of advice comes first, and no other one follows. There are at most three, and
+        no two are alike.
 
         Args:
             listed: Candidates, shape ``(n, d)``; None for the whole space.
         """
-        if self._ensemble is None:
-            return self._empty
         pool = self._pool if listed is None else listed.to(self._empty)
-        useful = pool[greedy_portfolio(self.means(pool).mT, min(_LONGEST, len(pool)))]
-        chosen = useful[:1]
-        if len(self._proposed):
-            near = torch.cdist(self._proposed, pool).argmin(-1)
-            chosen = self._proposed if listed is None else pool[near]
+        chosen = self._proposed
+        if listed is not None:
+            chosen = pool[torch.cdist(chosen, pool).argmin(-1)]
+        # Advice is one guess: neighbours of its first proposal are not worth a training each.
+        means = self.means(pool).mT[~self._advised]
+        useful = pool[greedy_portfolio(means, min(_LONGEST, len(pool)))] if len(means) else pool[:0]
         for point in useful:
-            if len(chosen) < _FIRST and float((chosen - point).abs().amax(-1).min()) >= _APART:
+            far = not len(chosen) or float((chosen - point).abs().amax(-1).min()) >= _APART
+            if len(chosen) < _FIRST and far:
                 chosen = torch.cat([chosen, point[None]])
         return chosen
 

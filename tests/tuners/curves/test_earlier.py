@@ -190,3 +190,10 @@ def test_a_search_begins_with_the_first_proposal():
     assert torch.equal(whole[0], proposal)
     assert torch.equal(of_list[0], listed[(listed - proposal).norm(dim=-1).argmin()])
     assert len(whole) == len(of_list) == 3
+
+
+def test_of_advice_alone_only_the_first_proposal_begins_a_search():
+    configs = configs_of(3, seed=9)
+    points = earlier(bc.Task.advice(configs), bc.Task.advice(configs[1:])).portfolio(None)
+    assert torch.equal(points, SPACE.encode(configs[0]).unsqueeze(0))
+    assert len(earlier(bc.Task.advice([{"lr": 0.01}])).portfolio(None)) == 0
