@@ -71,6 +71,8 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "milliseconds of an iteration of these",
     ),
     "meta": ("meta.benchmark", "regret after earlier tasks, and which they harm"),
+    "algoperf": ("meta.algoperf", "time to a target after workloads that mislead"),
+    "advice": ("meta.advice", "regret after proposals, good or hostile"),
     "meta-synthetic": ("meta.synthetic.benchmark", "the same where gaps of tasks are known"),
     "meta-record": ("meta.live.pool", "families of related tasks, evaluated once"),
     "meta-speed": ("speed.transfer", "time, memory and choices of TransferOptimizer"),

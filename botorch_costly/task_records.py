@@ -18,6 +18,7 @@ from botorch_costly.errors import (
 from botorch_costly.plain import listed, plain
 from botorch_costly.records import FrozenConfig
 from botorch_costly.space import SearchSpace
+from botorch_costly.task_advice import among_others
 from botorch_costly.task_encoding import EncodedTask, encode_observations
 
 _CONFIGS = "a list of mappings, or n x d numbers"
@@ -42,6 +43,7 @@ class Task:
             end if omitted. A curve is several observations of one configuration.
         texts: The numbers of each configuration as written in a file, by name, such as ``"3.10"``. They
             distinguish the options of a ``Choice``, and are ignored by comparisons of tasks.
+        is_advice: Whether the configurations are proposals whose values do not count; see ``advice``.
 
     Attributes:
         configs: Read-only dicts, or a tuple of numbers for each row.
@@ -69,6 +71,7 @@ class Task:
     names: tuple[str, ...] | None = None
     progress: tuple[float, ...] | None = None
     texts: tuple[FrozenConfig, ...] | None = field(default=None, compare=False)
+    is_advice: bool = False
 
     def __init__(
         self,
@@ -79,6 +82,7 @@ class Task:
         names: Sequence[str] | None = None,
         progress: Sequence[float] | np.ndarray | Tensor | None = None,
         texts: Sequence[Mapping[str, str]] | None = None,
+        is_advice: bool = False,
     ) -> None:
         check(name is None or isinstance(name, str), "name", "a string or None", name)
         observed, measured = _configs(configs), _values(values)
@@ -87,9 +91,33 @@ class Task:
         check(is_complete, "values", expected, f"{len(measured)}", InvalidShapeError)
         fields: dict[str, Any] = {"configs": observed, "values": measured, "name": name}
         fields |= {"texts": _texts(texts, observed), "names": _names(names, observed)}
-        fields |= {"progress": _progress(progress, len(observed))}
+        fields |= {"progress": _progress(progress, len(observed)), "is_advice": bool(is_advice)}
+        are_mappings = all(isinstance(config, FrozenConfig) for config in observed)
+        check(are_mappings or not is_advice, "configs", "mappings, as proposals", configs)
         for key, value in fields.items():
             object.__setattr__(self, key, value)
+
+    @classmethod
+    def advice(cls, configs: Sequence[Mapping[str, Any]], *, name: str | None = None) -> "Task":
+        """Return proposals, such as a colleague's guess or a paper's setting, as an earlier study.
+
+        They are said to be better than configurations far from them; how much that is worth is learnt as
+        of any study. A proposal may name some parameters only. Values, units and direction of the
+        metric do not matter.
+
+        Args:
+            configs: Proposed values by name.
+            name: Who proposes them, for messages.
+
+        Raises:
+            InvalidArgumentError: If the proposals are no mappings.
+            InvalidShapeError: If there is no proposal.
+
+        Example:
+            >>> Task.advice([{"lr": 3e-4}], name="a colleague")
+            Task('a colleague', 1 proposals of 'lr')
+        """
+        return cls(configs, [0.0] * len(configs), name=name, is_advice=True)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -99,7 +127,8 @@ class Task:
         names = self.names or dict.fromkeys(name for config in mappings for name in config)
         columns = ", ".join(map(repr, names)) if names else f"{len(self.configs[0])} columns"
         title = "" if self.name is None else f"{self.name!r}, "
-        return f"Task({title}{len(self)} observations of {columns})"
+        entries = "proposals" if self.is_advice else "observations"
+        return f"Task({title}{len(self)} {entries} of {columns})"
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -123,6 +152,7 @@ class Task:
 
         Returns:
             The ``n x dim`` points and ``n`` values, with counts of omitted observations and filled cells.
+            Advice comes with 32 further points, and negative distances to the nearest proposal as values.
 
         Raises:
             InvalidConfigError: If no parameter is in the space, all observations are left out, or
@@ -142,7 +172,20 @@ class Task:
         """
         title = "task" if self.name is None else f"task {self.name!r}"
         options: dict[str, Any] = {"names": self.names, "texts": self.texts, "fill": fill}
-        return encode_observations(space, self.configs, self.values, title=title, **options)
+        encoded = encode_observations(space, self.configs, self.values, title=title, **options)
+        if not self.is_advice:
+            return encoded
+        proposals = [config for config in self.configs if isinstance(config, FrozenConfig)]
+        return among_others(space, encoded, proposals)
+
+    def signed(self, values: Tensor, sign: float) -> Tensor:
+        """Return encoded values of which larger ones are better.
+
+        Args:
+            values: Values of ``in_space``.
+            sign: 1.0, or -1.0 if smaller values of the metric are better.
+        """
+        return values if self.is_advice else sign * values
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entries in values that JSON preserves, tuples as lists."""
@@ -156,6 +199,7 @@ class Task:
         values = list(self.values)
         entries = {"configs": configs, "values": values, "name": self.name, "names": names}
         entries |= {} if self.progress is None else {"progress": list(self.progress)}
+        entries |= {"is_advice": True} if self.is_advice else {}
         return entries if self.texts is None else {**entries, "texts": list(map(dict, self.texts))}
 
     @classmethod

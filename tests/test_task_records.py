@@ -378,3 +378,51 @@ def test_a_space_of_a_single_configuration_has_no_columns():
     encoded = encoded_of(space, [{"policy": "a"}, {"policy": "b"}])
     assert encoded.points.shape == (1, 0)
     assert encoded.kept == (0,)
+
+
+# -- advice ----------------------------------------------------------------------------------------
+
+
+def test_advice_is_best_where_it_is_proposed_and_the_worse_the_farther_away():
+    encoded = Task.advice([CONFIG]).in_space(SPACE)
+    assert encoded.values[0] == encoded.values.max() == 0
+    assert len(encoded.points) == len(encoded.values) == 33
+    offsets = encoded.points[1:] - encoded.points[0]
+    weights = torch.ones(SPACE.dim, dtype=torch.float64)
+    weights[[*range(4, 9)]] = 0.5  # one-hot columns of the two choices that have several options
+    expected = [
+        -math.sqrt(sum(w * d * d for w, d in zip(weights, row, strict=True))) for row in offsets
+    ]
+    torch.testing.assert_close(encoded.values[1:], encoded.values.new_tensor(expected))
+
+
+def test_only_parameters_that_a_proposal_names_count():
+    encoded = Task.advice([{"drop": 0.3}]).in_space(SPACE)
+    column = encoded.points[:, 1]
+    torch.testing.assert_close(encoded.values, -(column - column[0]).abs())
+
+
+def test_the_nearest_of_several_proposals_counts():
+    encoded = Task.advice([{"x": 0.1}, {"x": 0.9}]).in_space(LINE)
+    x = encoded.points[:, 0]
+    expected = -torch.minimum((x - 0.1).abs(), (x - 0.9).abs())
+    torch.testing.assert_close(encoded.values, expected)
+
+
+def test_advice_has_no_direction_and_survives_its_dictionary():
+    advice, study = Task.advice([{"x": 0.1}], name="me"), Task([{"x": 0.1}], [2.0])
+    values = torch.tensor([1.0, 2.0])
+    assert torch.equal(advice.signed(values, -1.0), values)
+    assert torch.equal(study.signed(values, -1.0), -values)
+    again = Task.from_dict(json.loads(json.dumps(advice.to_dict())))
+    assert again == advice
+    assert again != Task([{"x": 0.1}], [0.0], name="me")
+    assert "is_advice" not in study.to_dict()
+    assert repr(advice) == "Task('me', 1 proposals of 'x')"
+
+
+def test_advice_without_names_is_refused():
+    with pytest.raises(InvalidShapeError):
+        Task.advice([])
+    with pytest.raises(InvalidArgumentError):
+        Task.advice([[0.1, 0.2]])

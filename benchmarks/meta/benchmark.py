@@ -47,7 +47,7 @@ def measure(run: Run) -> Row:
     length = _LONG if run.twist in MISLEADING else AT[-1]
     began = time.perf_counter()
     played = [
-        _play(METHODS[run.method], family, tasks, target, run.seed, length)
+        play(METHODS[run.method], family, tasks, target, run.seed, length)
         for target in family.targets
     ]
     seconds = (time.perf_counter() - began) / (length * len(played))
@@ -56,10 +56,10 @@ def measure(run: Run) -> Row:
     return {**run._asdict(), **at, "sum": _listed(torch.stack(played).sum(-1)), "seconds": seconds}
 
 
-def _play(
+def play(
     method: Method, family: Family, tasks: TaskEnsemble, target: int, seed: int, length: int
 ) -> torch.Tensor:
-    """Return the regret of each evaluation, ``(length,)``."""
+    """Return the regret of each evaluation of a method on a target, ``(length,)``."""
     study, others = family.whole[target], [k for k in range(tasks.count) if k != target]
     draws = torch.Generator().manual_seed(1_000 * seed + target)
     order = torch.randperm(len(study.points), generator=draws)

@@ -122,6 +122,8 @@ REPORTS: dict[str, Page] = {
     "entropy-search": Page("How soon the optimum is known", "information.benchmark"),
     "entropy-search-time": Page("Time of an iteration", "information.benchmark:timing_text"),
     "meta": Page("Regret after earlier tasks, and which they harm", "meta.benchmark", "meta.png"),
+    "algoperf": Page("Time to a target after workloads that mislead", "meta.algoperf"),
+    "advice": Page("Regret after proposals, good or hostile", "meta.advice"),
     "meta-synthetic": Page(
         "Regret, weights and share where the gaps are known",
         "meta.synthetic.benchmark",

@@ -16,6 +16,7 @@ from botorch_costly.numerics.growth import Marks
 from botorch_costly.numerics.portfolio import greedy_portfolio
 from botorch_costly.numerics.robust import normal_scores
 from botorch_costly.space import SearchSpace
+from botorch_costly.task_advice import first_proposal
 from botorch_costly.task_encoding import EncodedTask, representative
 from botorch_costly.task_records import Task, check_tasks
 from botorch_costly.tuners.earlier.extrapolation import ends_of
@@ -60,6 +61,7 @@ class EarlierStudies:
         tasks = [_with_failures(task, sign) for task in check_tasks(tasks)]
         if tasks and fidelities is not None:
             space, fill = _with_fidelities(space, fidelities, fill)
+            tasks = [_at_target(task, fill) if task.is_advice else task for task in tasks]
         studies = [task.in_space(space, fill=fill) for task in tasks]
         tables = [table for s in studies for table in (s.points, s.values)]
         tables += [torch.tensor(task.progress) for task in tasks if task.progress is not None]
@@ -68,6 +70,9 @@ class EarlierStudies:
         self._empty = torch.empty(0, space.dim, **tkwargs)
         self._ensemble = None
         self._pool = self._empty
+        advised = [task.is_advice for task in tasks]
+        self._advised = torch.tensor(advised, dtype=torch.bool, device=self._empty.device)
+        self._proposed = self._empty
         if studies:
             pairs = [_ends(task, study, sign) for task, study in zip(tasks, studies, strict=True)]
             points, scores = zip(
@@ -77,6 +82,7 @@ class EarlierStudies:
                 x[y.topk(min(_BEST, len(y))).indices] for x, y in zip(points, scores, strict=True)
             ]
             configs = space.dim - self._fidelities
+            self._proposed = first_proposal(advised, studies).to(self._empty)[:, :configs]
             pool = torch.cat([*best, sobol(space, _SPREAD, 0).to(points[0])]).to(self._empty)
             self._pool = pool[:, :configs]
             with one_thread(max(map(len, scores))):
@@ -105,18 +111,22 @@ class EarlierStudies:
     def portfolio(self, listed: Tensor | None) -> Tensor:
         """Return points of which each is good in studies that those before it are not good in, ``k x d``.
 
-        There are at most three, and no two are alike.
+        The first proposal of advice comes first, and no other one follows. There are at most three, and
+        no two are alike.
 
         Args:
             listed: Candidates, shape ``(n, d)``; None for the whole space.
         """
-        if self._ensemble is None:
-            return self._empty
         pool = self._pool if listed is None else listed.to(self._empty)
-        useful = pool[greedy_portfolio(self.means(pool).mT, min(_LONGEST, len(pool)))]
-        chosen = useful[:1]
+        chosen = self._proposed
+        if listed is not None:
+            chosen = pool[torch.cdist(chosen, pool).argmin(-1)]
+        # Advice is one guess: neighbours of its first proposal are not worth a training each.
+        means = self.means(pool).mT[~self._advised]
+        useful = pool[greedy_portfolio(means, min(_LONGEST, len(pool)))] if len(means) else pool[:0]
         for point in useful:
-            if len(chosen) < _FIRST and float((chosen - point).abs().amax(-1).min()) >= _APART:
+            far = not len(chosen) or float((chosen - point).abs().amax(-1).min()) >= _APART
+            if len(chosen) < _FIRST and far:
                 chosen = torch.cat([chosen, point[None]])
         return chosen
 
@@ -128,6 +138,12 @@ def _with_fidelities(
     highest = fidelities.decode(torch.ones(fidelities.dim))
     both = SearchSpace([*space.parameters, *fidelities.parameters])
     return both, {**highest, **({} if fill is None else fill)}
+
+
+def _at_target(task: Task, values: Mapping[str, Any]) -> Task:
+    """Return advice whose proposals name the fidelities, at given values, and what else they lack."""
+    mappings = [config for config in task.configs if isinstance(config, Mapping)]
+    return Task.advice([{**values, **config} for config in mappings], name=task.name)
 
 
 def _with_failures(task: Task, sign: float) -> Task:
@@ -145,6 +161,6 @@ def _with_failures(task: Task, sign: float) -> Task:
 def _ends(task: Task, study: EncodedTask, sign: float) -> tuple[Tensor, Tensor]:
     """Return the configurations of a study, and numbers in the order of their final values."""
     if task.progress is None:
-        return study.points, sign * study.values
+        return study.points, task.signed(study.values, sign)
     shares = study.values.new_tensor(task.progress)[list(study.kept)]
     return ends_of(study.points, sign * study.values, shares)

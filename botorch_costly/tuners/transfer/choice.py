@@ -23,10 +23,12 @@ from botorch_costly.ask_tell.state import without_trace
 from botorch_costly.ask_tell.strategy import Proposal, Strategy
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.numerics.portfolio import greedy_portfolio
+from botorch_costly.numerics.robust import Affine
 from botorch_costly.optim.difference_hessians import descend, descend_by_pairs
 from botorch_costly.optim.maximize import maximize
 from botorch_costly.optim.starts import unit_cube
 from botorch_costly.space import SearchSpace
+from botorch_costly.tuners.transfer.advice import units_of_target
 from botorch_costly.tuners.transfer.belief import TargetData, bounded, plausible, target_data_of
 from botorch_costly.tuners.transfer.evidence import EvidenceWeighting
 from botorch_costly.tuners.transfer.fears import fears_of
@@ -66,6 +68,9 @@ class TransferStrategy(Strategy):
         robust: Rule that decides the share of the tasks.
         generator: Source of randomness, on the CPU.
         warm_start: Number of first evaluations that a portfolio of the tasks' best decides.
+        proposed: Points that are evaluated first, ``n x dim``, none if omitted; in a list, the nearest.
+        has_units: Whether the tasks have the units of the target; otherwise the target's values are
+            standardized.
     """
 
     def __init__(
@@ -75,14 +80,23 @@ class TransferStrategy(Strategy):
         robust: Robustness,
         generator: Generator,
         warm_start: int = 0,
+        *,
+        proposed: Tensor | None = None,
+        has_units: bool = True,
     ) -> None:
         space = domain.space
+        self._has_units = has_units
         self._space, self._generator, self._tasks = space, generator, tasks
         self._plausible = plausible(tasks)
         listed = all_points(space) if domain.listed is None else domain.listed
         self._listed = listed = None if listed is None else listed.to(tasks.inputs)
         self._pool = _fixed_pool(space, tasks) if listed is None else listed
-        self._first = self._pool[_portfolio(tasks, self._pool, warm_start)]
+        proposed = self._pool[:0] if proposed is None else proposed.to(tasks.inputs)
+        if listed is not None:
+            proposed = listed[torch.cdist(proposed, listed).argmin(-1)]
+        self._proposed = len(proposed)
+        best = self._pool[_portfolio(tasks, self._pool, warm_start)]
+        self._first = torch.cat([proposed, best])
         self.weighting = weighting_of(tasks, robust, self._pool)
         self._small = _STARTS * (space.dim + 1) * tasks.entries <= _SMALL
 
@@ -108,12 +122,19 @@ class TransferStrategy(Strategy):
             acquisition = self.weighting.acquisition(belief, self._generator)
             with torch.no_grad():
                 mean = acquisition.believed(points, 0.0)
-                return mean, acquisition.believed(points, 1.0) - mean
+                std = acquisition.believed(points, 1.0) - mean
+        units = self._units(seen.values)
+        return units.center + units.scale * mean, units.scale * std
 
     def _data(self, seen: Evaluations[Any, Any]) -> TargetData:
         """Return the target's data, with implausible values as failures."""
-        values = bounded(seen.values.to(self._tasks.inputs), self._tasks)
+        values = seen.values.to(self._tasks.inputs)
+        units = self._units(values)
+        values = bounded((values - units.center) / units.scale, self._tasks)
         return target_data_of(seen.points, values, self._plausible)
+
+    def _units(self, values: Tensor) -> Affine:
+        return Affine(0.0, 1.0) if self._has_units else units_of_target(values)
 
     def choose(self, belief: Belief, pending: Tensor) -> tuple[Tensor, str]:
         """Return the encoded configuration of the next evaluation, shape ``(dim,)``, and a reason.
@@ -124,7 +145,8 @@ class TransferStrategy(Strategy):
         data = belief.data
         first = self._next_first(torch.cat([data.points, data.failures, pending]))
         if first is not None:
-            return first, "of the portfolio of the tasks' best"
+            begins = len(data.values) + len(data.failures) + len(pending) < self._proposed
+            return first, "proposed" if begins else "of the portfolio of the tasks' best"
         acquisition = self.weighting.acquisition(belief, self._generator)
         if len(pending):
             with torch.no_grad():

@@ -20,9 +20,11 @@ from botorch_costly.parameters import Plain
 from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.records import FrozenConfig, ValueObservation
 from botorch_costly.space import SearchSpace
-from botorch_costly.task_encoding import EncodedTask, representative
+from botorch_costly.task_advice import first_proposal
+from botorch_costly.task_encoding import representative
 from botorch_costly.task_records import Task, check_tasks
 from botorch_costly.transfer_records import TransferDecision
+from botorch_costly.tuners.transfer.advice import advice_in_units, cautious
 from botorch_costly.tuners.transfer.belief import bounded
 from botorch_costly.tuners.transfer.choice import TransferStrategy
 from botorch_costly.tuners.transfer.options import ByEvidence, ByGaps, Robustness
@@ -50,9 +52,10 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
 
     Args:
         space: Search space of the configurations.
-        tasks: Earlier studies, with values of the same metric in the same direction. A few values of a
-            study that lie far off all others are left out, and a warning is logged. Of a study with more
-            than 1,500 values, 1,500 are read, evenly spread over their ranks.
+        tasks: Earlier studies, with values of the same metric in the same direction, or ``Task.advice``,
+            whose first complete proposal is evaluated first. A few values of a study that lie far off all
+            others are left out, and a warning is logged. Of a study with more than 1,500 values, 1,500
+            are read, evenly spread over their ranks.
         candidates: Configurations to choose from, each once; the whole space if omitted.
         horizon: Largest number of evaluations; ``None`` if unknown.
         maximize: Whether larger values are better, here and in the tasks.
@@ -115,10 +118,22 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
         domain = Domain(space, candidates=candidates, dtype=dtype, device=device)
         sign = sign_of(maximize)
         studies = [task.in_space(space, fill=fill) for task in _checked(tasks)]
-        self.tasks = _fitted(studies, sign, kernel, domain.tkwargs)
+        signed = [task.signed(s.values, sign) for task, s in zip(tasks, studies, strict=True)]
+        advised = [task.is_advice for task in tasks]
+        pairs = [(study.points, values) for study, values in zip(studies, signed, strict=True)]
+        self.tasks = _fitted(pairs, advised, kernel, domain.tkwargs)
         warm_start = check_count("warm_start", warm_start)
         generator = generator_of(seed)
-        strategy = TransferStrategy(domain, self.tasks, robust, generator, warm_start)
+        proposed = first_proposal(advised, studies)
+        strategy = TransferStrategy(
+            domain,
+            self.tasks,
+            cautious(robust) if all(advised) else robust,
+            generator,
+            warm_start,
+            proposed=proposed,
+            has_units=not all(advised),
+        )
         options = {
             "tasks": digest_of(
                 [table for study in studies for table in (study.points, study.values)]
@@ -132,7 +147,10 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
             "dtype": dtype,
         }
         super().__init__(domain, strategy, horizon=horizon, maximize=maximize, options=options)
-        if maximize and any(seem_losses(study.values.tolist()) for study in studies):
+        measured = [
+            study for study, is_advice in zip(studies, advised, strict=True) if not is_advice
+        ]
+        if maximize and any(seem_losses(study.values.tolist()) for study in measured):
             _logger.warning(LOSSES, "of the tasks")
 
     def _rows_of_matrix(self) -> int:
@@ -167,14 +185,28 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
 
 
 def _fitted(
-    studies: Sequence[EncodedTask], sign: float, kernel: str, tkwargs: Tkwargs
+    studies: Sequence[tuple[Tensor, Tensor]],
+    advised: Sequence[bool],
+    kernel: str,
+    tkwargs: Tkwargs,
 ) -> TaskEnsemble:
-    """Return the Gaussian processes of the studies, each without its outliers."""
+    """Return the Gaussian processes of the studies, each without its outliers.
+
+    Args:
+        studies: Points and values of each study; larger values are better.
+        advised: Which studies are advice, whose values have no units.
+        kernel: Kernel of the Gaussian processes.
+        tkwargs: Dtype and device.
+    """
     pairs = [
-        representative(*_without_outliers(number, study.points, bounded(sign * study.values)))
-        for number, study in enumerate(studies)
+        representative(*_without_outliers(n, x, bounded(y))) for n, (x, y) in enumerate(studies)
     ]
-    values = [bounded(valid.to(**tkwargs)) for _, valid in pairs]
+    measured = [y for (_, y), is_advice in zip(pairs, advised, strict=True) if not is_advice]
+    values = [
+        advice_in_units(y, measured) if is_advice else y
+        for (_, y), is_advice in zip(pairs, advised, strict=True)
+    ]
+    values = [bounded(y.to(**tkwargs)) for y in values]
     with one_thread(max(map(len, values))):
         tasks = TaskEnsemble([points.to(**tkwargs) for points, _ in pairs], values, kernel=kernel)
         tasks.fit()

@@ -178,3 +178,22 @@ def test_failed_observations_count_as_the_lowest(progress):
     shares = None if progress is None else [0.5] * len(configs)
     points = earlier(bc.Task(configs, values, progress=shares)).portfolio(None)
     assert all(math.log10(SPACE.decode(point)["lr"]) < -1.8 for point in points)
+
+
+def test_a_search_begins_with_the_first_proposal():
+    (config,) = configs_of(1, seed=9)
+    advice = bc.Task.advice([config])
+    listed = SPACE.sample(40, torch.Generator().manual_seed(1))
+    whole = earlier(study(), advice).portfolio(None)
+    of_list = earlier(study(), advice, sign=-1.0).portfolio(listed)
+    proposal = SPACE.encode(config)
+    assert torch.equal(whole[0], proposal)
+    assert torch.equal(of_list[0], listed[(listed - proposal).norm(dim=-1).argmin()])
+    assert len(whole) == len(of_list) == 3
+
+
+def test_of_advice_alone_only_the_first_proposal_begins_a_search():
+    configs = configs_of(3, seed=9)
+    points = earlier(bc.Task.advice(configs), bc.Task.advice(configs[1:])).portfolio(None)
+    assert torch.equal(points, SPACE.encode(configs[0]).unsqueeze(0))
+    assert len(earlier(bc.Task.advice([{"lr": 0.01}])).portfolio(None)) == 0

@@ -165,3 +165,13 @@ def test_what_makes_no_sense_is_refused():
         bc.SubsetOptimizer(
             SPACE, bc.SearchSpace({"lr": bc.Real(0.1, 1.0)}), tasks=[study()], maximize=False
         )
+
+
+def test_a_proposal_is_tried_first_on_a_small_part():
+    proposed = {"lr": 0.012, "width": 5}
+    ask = made([bc.Task.advice([proposed])]).ask()
+    assert ask.config["lr"] == pytest.approx(0.012)
+    assert ask.config["width"] == 5
+    assert ask.fidelities["fraction"] == pytest.approx(1 / 64)
+    asked = play(made([bc.Task.advice([{"lr": 0.012}]), study()]), 2)
+    assert loss(asked[0].config) < 1.5  # a part of a proposal says where the study is to be read

@@ -1,0 +1,66 @@
+"""Proposals as an earlier study: configurations that somebody calls good, beside others of the space.
+
+A proposal has no value. What it says is an order: it is better than configurations far from it. So the
+study holds the proposals and Sobol points of the space, and its values are negative distances to the
+nearest proposal. Only parameters that a proposal names count: "try 3e-4" says nothing of the others.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch.quasirandom import SobolEngine
+
+from botorch_costly.parameters import Choice
+from botorch_costly.plain import Plain
+from botorch_costly.space import SearchSpace
+from botorch_costly.task_encoding import EncodedTask
+
+_OTHERS = 32  # Sobol points that a study of proposals compares with
+
+
+def among_others(
+    space: SearchSpace, proposals: EncodedTask, configs: Sequence[Mapping[str, Plain]]
+) -> EncodedTask:
+    """Return encoded proposals followed by Sobol points, all with negative distances as values.
+
+    Two options of a choice are as far from each other as the two ends of a range.
+
+    Args:
+        space: Search space of the encoding.
+        proposals: The encoded proposals inside the space.
+        configs: All proposals by name, in the order of the study.
+    """
+    engine = SobolEngine(space.dim, scramble=True, seed=0)
+    others = space.round(engine.draw(_OTHERS, dtype=torch.float64))
+    named = torch.stack([_named(space, configs[number]) for number in proposals.kept])
+    offsets = others.unsqueeze(1) - proposals.points  # shape: (others, proposals, dim)
+    nearest = (named * offsets.square()).sum(-1).amin(-1).sqrt()
+    values = torch.cat([torch.zeros_like(proposals.values), -nearest])
+    return replace(proposals, points=torch.cat([proposals.points, others]), values=values)
+
+
+def first_proposal(advised: Sequence[bool], studies: Sequence[EncodedTask]) -> Tensor:
+    """Return the first proposal that names all parameters, ``1 x dim``; without any, ``0 x dim``.
+
+    Args:
+        advised: Which studies are advice.
+        studies: The encoded studies, at least one.
+    """
+    complete = (
+        study.points[:1]
+        for is_advice, study in zip(advised, studies, strict=True)
+        if is_advice and not study.filled
+    )
+    return next(complete, studies[0].points[:0])
+
+
+def _named(space: SearchSpace, config: Mapping[str, Plain]) -> Tensor:
+    """Return the weight of each column in squared distances, 0 if the parameter is not named."""
+    weights = [
+        torch.full((parameter.width,), (0.5 if isinstance(parameter, Choice) else 1.0))
+        * (name in config)
+        for name, parameter in space.parameters
+    ]
+    return torch.cat(weights).double()
