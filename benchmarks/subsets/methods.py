@@ -145,10 +145,13 @@ class Ours:
         self._optimizer.tell(self._asked.pop(), value, cost=cost)
 
     def choice(self) -> int:
+        """Return what the optimizer recommends; if it is not listed at the target, the best mean there."""
         targets = self.problem.targets
-        if not self._optimizer.observations:
-            return targets[0]
-        posterior = self._optimizer.predict([self.problem.candidates[t][0] for t in targets])
+        configs = [self.problem.candidates[target][0] for target in targets]
+        best = self._optimizer.best()
+        if best in configs:
+            return targets[configs.index(best)]
+        posterior = self._optimizer.predict(configs)
         return targets[0] if posterior is None else targets[int(posterior[0].argmax())]
 
 

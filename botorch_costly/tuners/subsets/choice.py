@@ -96,14 +96,15 @@ class SubsetStrategy(Strategy):
         return mean, spread * self._belief.std_at_target(model, points).double()
 
     def best(self, seen: Evaluations[Any, Any]) -> Mapping[str, Plain] | None:
-        """Return the configuration with the best mean at the target; None before a finite value.
+        """Return the evaluated configuration with the best mean at the target; None before a value.
 
-        What was seen of it speaks for it, see ``recommendable``.
+        What was seen of it speaks for it, see ``recommendable``. Means of configurations of a list that
+        were never evaluated are extrapolated twice, to the configuration and to the target.
         """
         if seen.best is None:
             return None
         data = _tempered(seen)
-        configs = data.points[:, : self._space.dim] if self._arms is None else self._arms
+        configs = data.points[:, : self._space.dim]
         if len(data.points) < 2:
             return seen.domain.config_at(configs[0])
         mean = self._belief.at_target(self._model(data), configs)

@@ -134,7 +134,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
     def incumbent(self) -> FrozenConfig | None:
         """The configuration with the best mean at the target; None before the first finite value.
 
-        It is one of the candidates, or of those evaluated if there is no list. It is none that failed at
+        It is one of those evaluated, at any fidelity. It is none that failed at
         the highest fidelity it was tried at, and none whose value at the target is in the lower half of
         the values there.
         """
