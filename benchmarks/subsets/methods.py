@@ -145,7 +145,7 @@ class Ours:
         self._optimizer.tell(self._asked.pop(), value, cost=cost)
 
     def choice(self) -> int:
-        """Return what the optimizer recommends; if it is not listed at the target, the best mean there."""
+        """Return what the optimizer recommends, or if it is not at the target, the best mean there."""
         targets = self.problem.targets
         configs = [self.problem.candidates[target][0] for target in targets]
         best = self._optimizer.best()
