@@ -34,6 +34,7 @@ from botorch_costly.tuners.subsets.belief import (
 _LEVELS = (0.0, 0.25, 0.5)  # encoded fidelities of the first evaluations; 0.5 is 1/23 of 1/512 to 1
 _AWAY = 0.1  # standard deviation of random points around the best configurations
 _STARTS, _STEPS = 4, 15  # of the local search
+_DOUBT = 0.5  # standard deviations that a recommended mean is ahead of others
 _LARGEST = 1e150  # size of values: their squares are finite
 
 
@@ -96,10 +97,11 @@ class SubsetStrategy(Strategy):
         return mean, spread * self._belief.std_at_target(model, points).double()
 
     def best(self, seen: Evaluations[Any, Any]) -> Mapping[str, Plain] | None:
-        """Return the evaluated configuration with the best mean at the target; None before a value.
+        """Return the evaluated configuration that is surely good at the target; None before a value.
 
-        What was seen of it speaks for it, see ``recommendable``. Means of configurations of a list that
-        were never evaluated are extrapolated twice, to the configuration and to the target.
+        It has the largest mean less half a standard deviation: among equal means that of small parts may
+        be far off. What was seen of it speaks for it, see ``recommendable``. Configurations of a list that
+        were never evaluated would be extrapolated twice, to the configuration and to the target.
         """
         if seen.best is None:
             return None
@@ -107,9 +109,11 @@ class SubsetStrategy(Strategy):
         configs = data.points[:, : self._space.dim]
         if len(data.points) < 2:
             return seen.domain.config_at(configs[0])
-        mean = self._belief.at_target(self._model(data), configs)
+        model = self._model(data)
+        sure = self._belief.at_target(model, configs)
+        sure = sure - _DOUBT * self._belief.std_at_target(model, configs)
         allowed = recommendable(configs, seen.points, seen.values)
-        return seen.domain.config_at(configs[mean.masked_fill(~allowed, -torch.inf).argmax()])
+        return seen.domain.config_at(configs[sure.masked_fill(~allowed, -torch.inf).argmax()])
 
     def choose(self, data: TemperedData, pending: Tensor) -> tuple[Tensor, str]:
         """Return the encoded configuration and fidelities of the next evaluation, and a reason.

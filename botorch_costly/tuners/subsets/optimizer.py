@@ -132,9 +132,10 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
 
     @property
     def incumbent(self) -> FrozenConfig | None:
-        """The configuration with the best mean at the target; None before the first finite value.
+        """The configuration that is surely good at the target; None before the first finite value.
 
-        It is one of those evaluated, at any fidelity. It is none that failed at
+        Of those evaluated, at any fidelity, it has the best mean, less half a standard deviation. It is
+        none that failed at
         the highest fidelity it was tried at, and none whose value at the target is in the lower half of
         the values there.
         """
@@ -142,7 +143,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         return None if best is None else FrozenConfig(best)
 
     def best(self) -> dict[str, Plain] | None:
-        """Return ``incumbent``, the configuration with the best mean at the target."""
+        """Return ``incumbent``, the configuration that is surely good at the target."""
         best = self.incumbent
         return None if best is None else dict(best)
 
