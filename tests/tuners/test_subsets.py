@@ -215,9 +215,24 @@ def test_a_level_of_values_hides_no_difference_in_single_precision():
     for config in tried:
         told = 1e8 - (config["x"] - 0.5) ** 2
         optimizer.tell(optimizer.enqueue(config, {"fraction": 1.0}), told)
-    mean, _ = optimizer.predict(tried)
+    mean, std = optimizer.predict(tried)
     assert len(set(mean.tolist())) > 3
-    assert dict(optimizer.best()) == tried[int(mean.argmax())]
+    assert dict(optimizer.best()) == tried[int((mean - 0.5 * std).argmax())]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_recommended_was_evaluated_and_is_sure(seed):
+    pairs = [({"x": x / 20}, {"fraction": s}) for x in range(21) for s in (0.05, 0.3, 1.0)]
+    optimizer = played(9, candidates=pairs, sampling=FAST, seed=seed)
+    tried = list(dict.fromkeys(o.config["x"] for o in optimizer.observations))
+    mean, std = optimizer.predict([{"x": x} for x in tried])
+    values = dict(zip(tried, (mean + 0.5 * std).tolist(), strict=True))  # smaller is better
+    best = optimizer.best()["x"]
+    assert best in values
+    if all(
+        d.fidelities["fraction"] < 1 for d in optimizer.decisions
+    ):  # else values there rule some out
+        assert values[best] == min(values.values())
 
 
 @pytest.mark.parametrize("far", quick([1e3, 1e6, 1e300], 1e3))

@@ -99,9 +99,9 @@ class SubsetStrategy(Strategy):
     def best(self, seen: Evaluations[Any, Any]) -> Mapping[str, Plain] | None:
         """Return the evaluated configuration that is surely good at the target; None before a value.
 
-        It has the largest mean less half a standard deviation: among equal means that of small parts may
-        be far off. What was seen of it speaks for it, see ``recommendable``. Configurations of a list that
-        were never evaluated would be extrapolated twice, to the configuration and to the target.
+        It has the largest mean less half a standard deviation: of equal means, that of a small part may
+        be far off. What was seen of it speaks for it, see ``recommendable``. Other configurations of a
+        list would be extrapolated twice, to the configuration and to the target.
         """
         if seen.best is None:
             return None
