@@ -19,7 +19,15 @@ ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "tutorials").glob("*.ipynb"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # The first starts processes, which import everything anew; each of the others takes four seconds.
-SLOW = {"distributed", "augmentation", "learning_curves", "subsets", "choosing", "online_tuning"}
+SLOW = {
+    "distributed",
+    "augmentation",
+    "learning_curves",
+    "subsets",
+    "several_signals",
+    "choosing",
+    "online_tuning",
+}
 
 every_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 
