@@ -38,22 +38,19 @@ def among_others(
     offsets = others.unsqueeze(1) - proposals.points  # shape: (others, proposals, dim)
     nearest = (named * offsets.square()).sum(-1).amin(-1).sqrt()
     values = torch.cat([torch.zeros_like(proposals.values), -nearest])
-    return replace(proposals, points=torch.cat([proposals.points, others]), values=values)
+    whole = (row for row, n in enumerate(proposals.kept) if set(space.names) <= set(configs[n]))
+    points = torch.cat([proposals.points, others])
+    return replace(proposals, points=points, values=values, complete=next(whole, None))
 
 
-def first_proposal(advised: Sequence[bool], studies: Sequence[EncodedTask]) -> Tensor:
+def first_proposal(studies: Sequence[EncodedTask]) -> Tensor:
     """Return the first proposal that names all parameters, ``1 x dim``; without any, ``0 x dim``.
 
     Args:
-        advised: Which studies are advice.
         studies: The encoded studies, at least one.
     """
-    complete = (
-        study.points[:1]
-        for is_advice, study in zip(advised, studies, strict=True)
-        if is_advice and not study.filled
-    )
-    return next(complete, studies[0].points[:0])
+    rows = (s.points[s.complete : s.complete + 1] for s in studies if s.complete is not None)
+    return next(rows, studies[0].points[:0])
 
 
 def _named(space: SearchSpace, config: Mapping[str, Plain]) -> Tensor:

@@ -38,6 +38,7 @@ class EncodedTask:
         filled: Number of observations among the ``n`` that lack a parameter, by parameter. Parameters
             with a count of 0 are not listed.
         ignored: Parameters of the study that the space lacks.
+        complete: Of advice, the row of the first proposal that names all parameters; None without one.
     """
 
     points: Tensor
@@ -47,6 +48,7 @@ class EncodedTask:
     outside: Mapping[str, int]
     filled: Mapping[str, int]
     ignored: tuple[str, ...]
+    complete: int | None = None
 
     @property
     def left_out(self) -> int:

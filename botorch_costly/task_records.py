@@ -94,6 +94,8 @@ class Task:
         fields |= {"progress": _progress(progress, len(observed)), "is_advice": bool(is_advice)}
         are_mappings = all(isinstance(config, FrozenConfig) for config in observed)
         check(are_mappings or not is_advice, "configs", "mappings, as proposals", configs)
+        timeless = progress is None or not is_advice
+        check(timeless, "progress", "none, for proposals have no curves", progress)
         for key, value in fields.items():
             object.__setattr__(self, key, value)
 
@@ -110,13 +112,14 @@ class Task:
             name: Who proposes them, for messages.
 
         Raises:
-            InvalidArgumentError: If the proposals are no mappings.
-            InvalidShapeError: If there is no proposal.
+            InvalidArgumentError: If the proposals are no list.
+            InvalidShapeError: If there is no proposal, or one is no mapping.
 
         Example:
             >>> Task.advice([{"lr": 3e-4}], name="a colleague")
             Task('a colleague', 1 proposals of 'lr')
         """
+        check(isinstance(configs, Sequence), "configs", "a list of mappings", configs)
         return cls(configs, [0.0] * len(configs), name=name, is_advice=True)
 
     def __len__(self) -> int:
@@ -172,10 +175,14 @@ class Task:
         """
         title = "task" if self.name is None else f"task {self.name!r}"
         options: dict[str, Any] = {"names": self.names, "texts": self.texts, "fill": fill}
-        encoded = encode_observations(space, self.configs, self.values, title=title, **options)
         if not self.is_advice:
-            return encoded
-        proposals = [config for config in self.configs if isinstance(config, FrozenConfig)]
+            return encode_observations(space, self.configs, self.values, title=title, **options)
+        # A proposal that names no parameter of the space is near everything.
+        mappings = [config for config in self.configs if isinstance(config, FrozenConfig)]
+        proposals = [c for c in mappings if set(c) & set(space.names)] or mappings
+        values = [0.0] * len(proposals)
+        options |= {"texts": None}
+        encoded = encode_observations(space, proposals, values, title=title, **options)
         return among_others(space, encoded, proposals)
 
     def signed(self, values: Tensor, sign: float) -> Tensor:

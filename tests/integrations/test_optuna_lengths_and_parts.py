@@ -16,8 +16,9 @@ from optuna.distributions import (  # noqa: E402
     IntDistribution,
 )
 
+from botorch_costly.integrations.offline.translation import translated  # noqa: E402
 from botorch_costly.integrations.optuna import CurveSampler, SubsetSampler  # noqa: E402
-from botorch_costly.integrations.optuna.distributions import next_step  # noqa: E402
+from botorch_costly.integrations.optuna.distributions import Distributions, next_step  # noqa: E402
 from botorch_costly.integrations.optuna.outcomes import CLAIM, Outcomes  # noqa: E402
 from tests.integrations import optuna_program as program  # noqa: E402
 from tests.integrations.optuna_program import optimizer_of  # noqa: E402
@@ -350,3 +351,12 @@ def test_earlier_studies_may_have_the_parts_too():
         played("subsets", 1, other)
     with pytest.raises(InvalidArgumentError, match="tasks"):
         SubsetSampler("rows", tasks=tasks[0], **options)
+
+
+def test_a_proposal_stays_one_in_a_study():
+    proposed = bc.Task.advice([{"lr": 0.013, "layers": 2}])
+    options = {"distributions": program.OF_SUBSETS, "sampling": program.ROUGH}
+    study = played("subsets", 1, SubsetSampler("rows", tasks=[proposed], **options))
+    assert study.trials[0].params["lr"] == pytest.approx(0.013)
+    translation = Distributions(program.DISTRIBUTIONS)
+    assert translated("tasks", [proposed], translation, -1) == [proposed]

@@ -10,6 +10,7 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly import errors
+from botorch_costly.tuners.subsets.belief import SubsetBelief, TemperedData
 from botorch_costly.tuners.subsets.choice import recommendable
 from tests.cases import quick
 
@@ -307,3 +308,23 @@ def test_the_best_has_not_failed_and_is_not_known_to_be_bad(seed):
     whole = [row[3] for row in told if row[1] == 1.0 and not row[2]]
     assert not failed
     assert share < 1.0 or value > min(whole)
+
+
+@pytest.mark.filterwarnings("ignore:Negative variance")  # GPyTorch rounds those below 1e-6 up
+@pytest.mark.parametrize("steps", [(30, 60, 120, 140), (30, 60, 120, 255)])
+def test_crowded_evaluations_in_single_precision_have_a_model(steps):
+    """Hyperparameters whose covariance of some evaluations has a factor may have none for all."""
+    space = bc.SearchSpace({"x": bc.Real(0.0, 1.0), "y": bc.Real(0.0, 1.0)})
+    draws = torch.Generator().manual_seed(0)
+    X = torch.rand(255, 3, generator=draws, dtype=torch.float64)
+    X[20:, :2] = 0.4 + 1e-3 * torch.randn(235, 2, generator=draws, dtype=torch.float64)
+    X[20:, 2] = 1.0
+    values = -(X[:, :2] - 0.4).square().sum(-1)
+    fraction = bc.SearchSpace({"fraction": bc.Real(1 / 512, 1.0, log=True)})
+    belief = SubsetBelief(space, fraction, FAST, torch.Generator().manual_seed(1))
+    points = X.float()
+    for n in steps:
+        data = TemperedData(points[:n], values[:n], torch.ones(n, dtype=torch.float64))
+        beliefs = belief.learn(data, points[:0])
+    assert bool(beliefs.best.isfinite())
+    assert bool(belief.at_target(beliefs.model, points[:20, :2]).isfinite().all())

@@ -82,4 +82,6 @@ def _translated(
     if all(value is None for _, value, _ in fits):
         return None
     configs, values, progress = zip(*fits, strict=True)
+    if task.is_advice:
+        return Task.advice(configs, name=task.name)
     return Task(configs, values, name=task.name, progress=progress)

@@ -60,8 +60,8 @@ class EarlierStudies:
     ) -> None:
         tasks = [_with_failures(task, sign) for task in check_tasks(tasks)]
         if tasks and fidelities is not None:
+            tasks = [_at_target(t, space, fidelities) if t.is_advice else t for t in tasks]
             space, fill = _with_fidelities(space, fidelities, fill)
-            tasks = [_at_target(task, fill) if task.is_advice else task for task in tasks]
         studies = [task.in_space(space, fill=fill) for task in tasks]
         tables = [table for s in studies for table in (s.points, s.values)]
         tables += [torch.tensor(task.progress) for task in tasks if task.progress is not None]
@@ -82,7 +82,7 @@ class EarlierStudies:
                 x[y.topk(min(_BEST, len(y))).indices] for x, y in zip(points, scores, strict=True)
             ]
             configs = space.dim - self._fidelities
-            self._proposed = first_proposal(advised, studies).to(self._empty)[:, :configs]
+            self._proposed = first_proposal(studies).to(self._empty)[:, :configs]
             pool = torch.cat([*best, sobol(space, _SPREAD, 0).to(points[0])]).to(self._empty)
             self._pool = pool[:, :configs]
             with one_thread(max(map(len, scores))):
@@ -140,10 +140,11 @@ def _with_fidelities(
     return both, {**highest, **({} if fill is None else fill)}
 
 
-def _at_target(task: Task, values: Mapping[str, Any]) -> Task:
-    """Return advice whose proposals name the fidelities, at given values, and what else they lack."""
-    mappings = [config for config in task.configs if isinstance(config, Mapping)]
-    return Task.advice([{**values, **config} for config in mappings], name=task.name)
+def _at_target(task: Task, space: SearchSpace, fidelities: SearchSpace) -> Task:
+    """Return advice whose proposals, those that name a parameter, name the fidelities, too."""
+    highest = fidelities.decode(torch.ones(fidelities.dim))
+    named = [c for c in task.configs if isinstance(c, Mapping) and set(c) & set(space.names)]
+    return Task.advice([{**highest, **c} for c in named], name=task.name) if named else task
 
 
 def _with_failures(task: Task, sign: float) -> Task:

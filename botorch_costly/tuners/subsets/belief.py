@@ -10,7 +10,7 @@ from botorch.exceptions.warnings import InputDataWarning
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from botorch_costly.errors import NumericalError, check_count
+from botorch_costly.errors import check_count
 from botorch_costly.likelihoods import SubsetNoiseLikelihood
 from botorch_costly.models.ensemble import (
     HyperparameterEnsemble,
@@ -30,6 +30,7 @@ LARGEST_SHARE = 1e12  # largest cost or overhead, in units of the median cost
 _PATIENCE = 20  # walkers move when the evaluations have grown by a 20th, since fewer hardly matter
 _FIRST_ROWS, _ROWS = 64, 128  # evaluations that walkers move by at first and later, at most
 _MODELLED = 256  # evaluations that predictions are made from, at most
+_FEWEST = 16  # evaluations that are never halved
 _CHOICES = 64  # random choices of draws from the walkers
 _LEAST_VARIANCE = 1e-12  # of standardized rewards
 _POWER = 1.0, 1.0  # log-normal prior of the noise's power; shares are encoded by their logarithms
@@ -160,6 +161,8 @@ class SubsetBelief:
         """Return the walkers, of some random choices, that together predict most like all walkers."""
         assert self._walkers is not None
         raw = self._walkers.raw[self._walkers.log_density.isfinite()].to(points)
+        kept = self._with_factor(points, targets, raw)
+        raw = kept if len(kept) else raw
         count = min(self._sampling.draws, len(raw))
         model = self._ensemble(points, targets, raw)
         posterior = model.posterior(self._targets(points[:, : self._dim]).unsqueeze(-2))
@@ -174,16 +177,23 @@ class SubsetBelief:
         return raw[choices[(error / std.square().unsqueeze(-1)).mean(0).argmin()]]
 
     def _ensemble(self, points: Tensor, targets: Tensor, raw: Tensor) -> HyperparameterEnsemble:
-        """Return the GPs of these hyperparameters, but those without a Cholesky factor."""
+        """Return the GPs of these hyperparameters, but those without a Cholesky factor.
+
+        If no covariance of these evaluations has one, that of half of them is taken.
+        """
+        kept = self._with_factor(points, targets, raw)
+        if not len(kept) and len(points) > _FEWEST:
+            few = self._informative(points, len(points) // 2)
+            return self._ensemble(points[few], targets[few], raw)
+        raw = kept if len(kept) else raw
         models = assigned(self._gp(points, targets, torch.Size([len(raw)])), raw)
-        try:
-            return HyperparameterEnsemble(models, self._means)
-        except NumericalError:
-            with torch.no_grad():
-                failed = factored(models)[1]
-            if bool(failed.all()):
-                raise
-            return self._ensemble(points, targets, raw[~failed])
+        return HyperparameterEnsemble(models, self._means)
+
+    @torch.no_grad()
+    def _with_factor(self, points: Tensor, targets: Tensor, raw: Tensor) -> Tensor:
+        """Return the hyperparameters whose covariance of the evaluations has a Cholesky factor."""
+        models = assigned(self._gp(points, targets, torch.Size([len(raw)])), raw)
+        return raw[~factored(models)[1]]
 
     def _moved_by(self, points: Tensor, targets: Tensor, generator: torch.Generator) -> Walkers:
         """Return walkers moved by these evaluations, or the first ones."""

@@ -218,7 +218,9 @@ class OwnMemory:
 
     def believed(self, data: TargetData, least_scale: float = 0.0) -> TargetGP:
         """Return the Gaussian process of data that may hold predicted values, without a fit."""
-        many = len(data.values) > _MANY and self._theta is not None
+        # In single precision a root that grows row by row may lose its last digit.
+        exact = data.points.dtype == torch.float64
+        many = exact and len(data.values) > _MANY and self._theta is not None
         model = TaskEnsemble(
             [data.points],
             [data.values],

@@ -124,7 +124,7 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
         self.tasks = _fitted(pairs, advised, kernel, domain.tkwargs)
         warm_start = check_count("warm_start", warm_start)
         generator = generator_of(seed)
-        proposed = first_proposal(advised, studies)
+        proposed = first_proposal(studies)
         strategy = TransferStrategy(
             domain,
             self.tasks,

@@ -101,3 +101,16 @@ def test_a_root_of_another_size_is_refused():
     data = data_of(3)
     with pytest.raises(errors.InvalidShapeError, match="root"):
         TaskEnsemble([data.points], [data.values], root=torch.eye(2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_many_crowded_values_are_predicted_in_either_precision(dtype):
+    generator = torch.Generator().manual_seed(0)
+    X = torch.rand(125, 2, generator=generator, dtype=torch.float64)
+    X[60:120] = 0.4 + 0.01 * torch.randn(60, 2, generator=generator, dtype=torch.float64)
+    X = X.to(dtype)
+    y = (X - 0.4).square().sum(-1)
+    memory = OwnMemory("matern52")
+    memory.learn(TargetData(X[:100], y[:100]))
+    means, _ = memory.learn(TargetData(X[:104], y[:104])).moments(X[:60])
+    assert float((means - y[:60]).abs().max()) < 0.05
