@@ -38,7 +38,7 @@ class EncodedTask:
         filled: Number of observations among the ``n`` that lack a parameter, by parameter. Parameters
             with a count of 0 are not listed.
         ignored: Parameters of the study that the space lacks.
-        complete: Of advice, the row of the first proposal that names all parameters; None without one.
+        complete: Row of the first proposal of advice that names all parameters; None without one.
     """
 
     points: Tensor

@@ -1,4 +1,4 @@
-"""What the means of earlier tasks, appended to the inputs as columns, say of a new task.
+"""A prior of a new task by the means of earlier tasks, which are columns of the inputs.
 
 With the posterior means ``f_1 .. f_T`` of earlier tasks and their average ``f``, the new function is
 

@@ -126,10 +126,10 @@ class SubsetGP(AskedAnewGP):
     ) -> None:
         dim = train_X.shape[-1]
         columns = sorted({column % dim for column in fidelities})
-        told = sorted({column % dim for column in earlier} - set(columns))
+        of_tasks = sorted({column % dim for column in earlier} - set(columns))
         expected = f"some but not all of {dim} columns"
         check(
-            0 < len(columns) < dim - len(told),
+            0 < len(columns) < dim - len(of_tasks),
             "fidelities",
             expected,
             fidelities,
@@ -147,9 +147,9 @@ class SubsetGP(AskedAnewGP):
             train_Y,
             likelihood=noise,
             covar_module=subset_kernel(
-                dim, columns, basis, batch, level=level, moving=moving, earlier=told
+                dim, columns, basis, batch, level=level, moving=moving, earlier=of_tasks
             ),
-            mean_module=_mean(told, batch),
+            mean_module=_mean(of_tasks, batch),
             outcome_transform=None,
         )
         self.fidelities = tuple(columns)

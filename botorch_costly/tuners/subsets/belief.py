@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -298,12 +299,12 @@ def log_shares(fidelities: SearchSpace) -> LogShares:
     numbers = [p for _, p in fidelities.parameters if isinstance(p, Real)]
     lowest = torch.tensor([p.low / p.high for p in numbers], dtype=torch.float64)
     logarithmic = torch.tensor([p.log for p in numbers])
+    return partial(_log_shares, lowest, logarithmic)
 
-    def logarithms(encoded: Tensor) -> Tensor:
-        low, log = lowest.to(encoded), logarithmic.to(encoded.device)
-        return torch.where(log, (1 - encoded) * low.log(), (low + (1 - low) * encoded).log())
 
-    return logarithms
+def _log_shares(lowest: Tensor, logarithmic: Tensor, encoded: Tensor) -> Tensor:
+    low, log = lowest.to(encoded), logarithmic.to(encoded.device)
+    return torch.where(log, (1 - encoded) * low.log(), (low + (1 - low) * encoded).log())
 
 
 def _numbers(space: SearchSpace) -> tuple[int, ...]:
