@@ -1,4 +1,4 @@
-"""Proposals as an earlier study: configurations that somebody calls good, beside others of the space.
+"""Proposals as an earlier study: configurations of an adviser, beside others of the space.
 
 A proposal has no value. What it says is an order: it is better than configurations far from it. So the
 study holds the proposals and Sobol points of the space, and its values are negative distances to the

@@ -1,11 +1,16 @@
 """Proposals as earlier studies: which of them count, and which comes first."""
 
+import json
+import math
+
 import pytest
 import torch
 
 import botorch_costly as bc
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, InvalidShapeError
 from botorch_costly.tuners.subsets import Sampling
+from tests.test_task_records import CONFIG, LINE
+from tests.test_task_records import SPACE as MIXED
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "m": bc.Real(0.0, 1.0)})
 WHOLE, PART = {"lr": 1e-3, "m": 0.25}, {"lr": 2e-3}
@@ -53,3 +58,48 @@ def test_what_is_no_proposal_is_refused():
         bc.Task.advice(["abc"])
     with pytest.raises(InvalidArgumentError, match="progress"):
         bc.Task([WHOLE], [0.0], progress=[0.5], is_advice=True)
+
+
+def test_advice_is_best_where_it_is_proposed_and_the_worse_the_farther_away():
+    encoded = bc.Task.advice([CONFIG]).in_space(MIXED)
+    assert encoded.values[0] == encoded.values.max() == 0
+    assert len(encoded.points) == len(encoded.values) == 33
+    offsets = encoded.points[1:] - encoded.points[0]
+    weights = torch.ones(MIXED.dim, dtype=torch.float64)
+    weights[[*range(4, 9)]] = 0.5  # one-hot columns of the two choices that have several options
+    expected = [
+        -math.sqrt(sum(w * d * d for w, d in zip(weights, row, strict=True))) for row in offsets
+    ]
+    torch.testing.assert_close(encoded.values[1:], encoded.values.new_tensor(expected))
+
+
+def test_only_parameters_that_a_proposal_names_count():
+    encoded = bc.Task.advice([{"drop": 0.3}]).in_space(MIXED)
+    column = encoded.points[:, 1]
+    torch.testing.assert_close(encoded.values, -(column - column[0]).abs())
+
+
+def test_the_nearest_of_several_proposals_counts():
+    encoded = bc.Task.advice([{"x": 0.1}, {"x": 0.9}]).in_space(LINE)
+    x = encoded.points[:, 0]
+    expected = -torch.minimum((x - 0.1).abs(), (x - 0.9).abs())
+    torch.testing.assert_close(encoded.values, expected)
+
+
+def test_advice_has_no_direction_and_survives_its_dictionary():
+    advice, study = bc.Task.advice([{"x": 0.1}], name="me"), bc.Task([{"x": 0.1}], [2.0])
+    values = torch.tensor([1.0, 2.0])
+    assert torch.equal(advice.signed(values, -1.0), values)
+    assert torch.equal(study.signed(values, -1.0), -values)
+    again = bc.Task.from_dict(json.loads(json.dumps(advice.to_dict())))
+    assert again == advice
+    assert again != bc.Task([{"x": 0.1}], [0.0], name="me")
+    assert "is_advice" not in study.to_dict()
+    assert repr(advice) == "Task('me', 1 proposals of 'x')"
+
+
+def test_advice_without_names_is_refused():
+    with pytest.raises(InvalidShapeError):
+        bc.Task.advice([])
+    with pytest.raises(InvalidArgumentError):
+        bc.Task.advice([[0.1, 0.2]])

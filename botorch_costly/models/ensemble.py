@@ -31,10 +31,7 @@ _WIDE = 10.0  # standard deviation of an additional normal prior on raw paramete
 _SPREAD = 0.1  # standard deviation of additional walkers around those of a start, in raw units
 _DISPERSED = 2.0  # standard deviation of walkers around the defaults, where a first call starts
 _CROWD = 4  # walkers for each hyperparameter in a first call
-_LAST, _SHORT = (
-    4,
-    18,
-)  # a first call makes a fourth of its steps at the end, an 18th at each density
+_LAST, _SHORT = 4, 18  # a first call makes a fourth of its steps at the end, an 18th at a density
 _LEAST = 1e-10  # smallest variance, relative to the largest prior variance
 
 Features = Callable[[Tensor], Tensor]

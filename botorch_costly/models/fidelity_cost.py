@@ -22,6 +22,7 @@ from torch import Tensor
 
 from botorch_costly.models.cost import check_costs, outliers
 from botorch_costly.numerics.radial import PROFILES
+from botorch_costly.numerics.spread_rows import evenly_spread
 
 _FLOORS = (0.0, 0.5, 0.8, 0.9, 0.95)  # shares of the lowest cost
 _NOISES = (0.1, 0.3)  # standard deviation of log costs
@@ -78,10 +79,10 @@ class FidelityCost(DeterministicModel):
         self.register_buffer("_ranges", -log_shares(X.new_zeros(fidelities)))
         inliers = ~outliers(X, costs.log())
         X, costs = X[inliers], costs[inliers].squeeze(-1)
-        few, grid = _spread(len(X), _FEW), _grid(X)
+        few, grid = evenly_spread(len(X), _FEW), _grid(X)
         evidence, *_ = self._fitted(X[few], costs[few], costs.min(), grid)
         chosen = Grid(*(values[evidence.argmax()].unsqueeze(0) for values in grid))
-        many = _spread(len(X), _MANY)
+        many = evenly_spread(len(X), _MANY)
         X, costs = X[many], costs[many]
         _, level, solved = self._fitted(X, costs, costs.min(), chosen)
         fitted = {"X": X, "floor": chosen.floors * costs.min(), "weights": chosen.weights}
@@ -130,11 +131,6 @@ class FidelityCost(DeterministicModel):
         """Return configurations, and the logarithms of fidelities above the lowest ones."""
         configs, fidelities = X.tensor_split([X.shape[-1] - self._fidelities], -1)
         return configs, self._log_shares(fidelities) + self._ranges
-
-
-def _spread(count: int, most: int) -> Tensor:
-    """Return at most so many numbers of rows, from the first to the last in equal steps."""
-    return torch.linspace(0, count - 1, min(count, most)).round().long()
 
 
 def _combined(weights: Tensor, parts: Tensor) -> Tensor:  # (g, p), (p, n, m) -> (g, n, m)

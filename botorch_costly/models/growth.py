@@ -19,6 +19,7 @@ from botorch_costly.numerics.growth import (
     scales_of,
     solve,
 )
+from botorch_costly.numerics.spread_rows import evenly_spread
 
 # Medians and log standard deviations of the log-normal priors.
 _LENGTHSCALE = (0.5, 1.0)
@@ -69,10 +70,9 @@ def fit_growth(marks: Marks, y: Tensor, theta: Tensor) -> Tensor:
 
 def thinned(marks: Marks, y: Tensor, most: int = _MOST_FITTED) -> tuple[Marks, Tensor]:
     """Return at most some number of rows, evenly spread over their order."""
-    number = len(y)
-    if number <= most:
+    if len(y) <= most:
         return marks, y
-    kept = torch.linspace(0, number - 1, most, dtype=torch.float64).round().long().to(y.device)
+    kept = evenly_spread(len(y), most).to(y.device)
     return Marks(*(column[kept] for column in marks)), y[kept]
 
 

@@ -20,9 +20,7 @@ from botorch_costly.numerics import padded
 from botorch_costly.numerics.padded import Factored, MomentsAndVJP, Padded
 from botorch_costly.numerics.radial import check_family
 
-_CHUNK_ON_CPU = (
-    2**18
-)  # entries of covariance matrices of a chunk, which fit into the processor's cache
+_CHUNK_ON_CPU = 2**18  # entries of matrices of a chunk, which fit into the processor's cache
 _CHUNK = 2**24  # entries on other devices
 _SMALL = 64  # matrices below this size are not grouped by size
 _MOST_FITTED = 300  # largest number of observations of a task for fitting
@@ -66,8 +64,7 @@ class TaskEnsemble(NamedStates, nn.Module):
         least_scale: Lower bound of ``scale``.
         theta: Logarithms of each task's lengthscales, variance and noise, ``tasks x (d + 2)``; typical
             values if omitted.
-        root: Inverse of the Cholesky factor of the covariance of a single task, ``n x n``, if it is
-            known; see ``numerics.padded.bordered``.
+        root: Inverse Cholesky factor of a single task, ``n x n``; see ``numerics.padded.bordered``.
 
     Attributes:
         offset: Mean of each task's values, shape ``(tasks,)``.

@@ -1,4 +1,4 @@
-"""What earlier studies say of configurations, and where to begin."""
+"""Predictions of earlier studies for configurations, and the portfolio that a search begins with."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

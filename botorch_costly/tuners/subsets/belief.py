@@ -11,7 +11,7 @@ from botorch.exceptions.warnings import InputDataWarning
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
-from botorch_costly.errors import check_count
+from botorch_costly.errors import NumericalError, check_count
 from botorch_costly.likelihoods import SubsetNoiseLikelihood
 from botorch_costly.models.ensemble import (
     HyperparameterEnsemble,
@@ -22,6 +22,7 @@ from botorch_costly.models.ensemble import (
 from botorch_costly.models.fidelity_cost import FidelityCost, LogShares
 from botorch_costly.models.log_posterior import factored
 from botorch_costly.models.subset import SubsetGP
+from botorch_costly.numerics.spread_rows import evenly_spread
 from botorch_costly.parameters import Choice, Real
 from botorch_costly.priors import made
 from botorch_costly.space import SearchSpace
@@ -182,13 +183,17 @@ class SubsetBelief:
 
         If no covariance of these evaluations has one, that of half of them is taken.
         """
-        kept = self._with_factor(points, targets, raw)
-        if not len(kept) and len(points) > _FEWEST:
+        models = assigned(self._gp(points, targets, torch.Size([len(raw)])), raw)
+        try:
+            return HyperparameterEnsemble(models, self._means)
+        except NumericalError:
+            kept = self._with_factor(points, targets, raw)
+            if len(kept):
+                return self._ensemble(points, targets, kept)
+            if len(points) <= _FEWEST:
+                raise
             few = self._informative(points, len(points) // 2)
             return self._ensemble(points[few], targets[few], raw)
-        raw = kept if len(kept) else raw
-        models = assigned(self._gp(points, targets, torch.Size([len(raw)])), raw)
-        return HyperparameterEnsemble(models, self._means)
 
     @torch.no_grad()
     def _with_factor(self, points: Tensor, targets: Tensor, raw: Tensor) -> Tensor:
@@ -216,8 +221,8 @@ class SubsetBelief:
         if len(order) <= most:
             return order.sort().values
         highest, others = order.tensor_split([most // 2])
-        spread = torch.linspace(0, len(others) - 1, most - most // 2).round().long()
-        return torch.cat([highest, others[spread]]).sort().values
+        spread = others[evenly_spread(len(others), most - len(highest))]
+        return torch.cat([highest, spread]).sort().values
 
     def latest(self, data: TemperedData) -> HyperparameterEnsemble | None:
         """Return the model of the latest fit without pending evaluations, if it was of these data."""

@@ -118,20 +118,20 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
         domain = Domain(space, candidates=candidates, dtype=dtype, device=device)
         sign = sign_of(maximize)
         studies = [task.in_space(space, fill=fill) for task in _checked(tasks)]
-        signed = [task.signed(s.values, sign) for task, s in zip(tasks, studies, strict=True)]
         advised = [task.is_advice for task in tasks]
-        pairs = [(study.points, values) for study, values in zip(studies, signed, strict=True)]
+        pairs = [
+            (s.points, task.signed(s.values, sign)) for task, s in zip(tasks, studies, strict=True)
+        ]
         self.tasks = _fitted(pairs, advised, kernel, domain.tkwargs)
         warm_start = check_count("warm_start", warm_start)
         generator = generator_of(seed)
-        proposed = first_proposal(studies)
         strategy = TransferStrategy(
             domain,
             self.tasks,
             cautious(robust) if all(advised) else robust,
             generator,
             warm_start,
-            proposed=proposed,
+            proposed=first_proposal(studies),
             has_units=not all(advised),
         )
         options = {

@@ -8,19 +8,11 @@ import torch
 import botorch_costly as bc
 from botorch_costly.numerics.robust import normal_scores
 from botorch_costly.tuners.transfer.advice import advice_in_units, cautious
-from tests.tuners.transfer.test_optimizer import SPACE, best, study, value
+from tests.tuners.transfer.test_optimizer import SPACE, best, played, study, value
 
 TKWARGS = {"dtype": torch.float64}
 GOOD, HOSTILE = {"x": 0.32, "y": 0.58}, {"x": 0.98, "y": 0.02}
 GRID = [{"x": i / 8, "y": j / 8} for i in range(9) for j in range(9)]
-
-
-def played(evaluations, tasks, evaluate=value, **options):
-    optimizer = bc.TransferOptimizer(SPACE, tasks, **options)
-    for _ in range(evaluations):
-        asked = optimizer.ask()
-        optimizer.tell(asked, evaluate(asked.config))
-    return optimizer
 
 
 def configs_of(optimizer):

@@ -37,11 +37,11 @@ def study(at=0.3, n=20, seed=0, sign=1.0):
     return bc.Task(configs, [sign * value(config, at) for config in configs])
 
 
-def played(evaluations, tasks, **options):
+def played(evaluations, tasks, evaluate=value, **options):
     optimizer = bc.TransferOptimizer(SPACE, tasks, **options)
     for _ in range(evaluations):
         asked = optimizer.ask()
-        optimizer.tell(asked, value(asked.config))
+        optimizer.tell(asked, evaluate(asked.config))
     return optimizer
 
 
