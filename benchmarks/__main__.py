@@ -61,6 +61,7 @@ REGISTRY: dict[str, tuple[str, str]] = {
     ),
     "fabolas-networks": ("subsets.live.benchmark:networks", "networks on parts of CIFAR-10, live"),
     "fabolas": ("subsets.fabolas", "regret at the target against cost, by other fidelities"),
+    "cold-belief": ("subsets.cold", "how near the belief of a new process is to the posterior"),
     "fabolas-picture": ("subsets.picture", "what parts of the data say, drawn"),
     "lcdb": ("learners.curves", "the learning curves of PyPI's lcdb, distilled for the next two"),
     "learners": ("learners.learners", "the best of 20 learners, by trainings on parts of the data"),

@@ -1,25 +1,28 @@
 """Representer points for entropy search: points at which the optimum may be."""
 
+import math
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import torch
-from botorch.acquisition.analytic import LogExpectedImprovement
 from botorch.models.model import Model
+from botorch.utils.transforms import is_ensemble
 from linear_operator.utils.cholesky import psd_safe_cholesky
 from linear_operator.utils.warnings import NumericalWarning
 from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, check, check_count
-from botorch_costly.numerics.ensemble_sampling import walk
+from botorch_costly.numerics.ensemble_sampling import LogDensity, walk
 from botorch_costly.numerics.gumbel import without_replacement
+from botorch_costly.numerics.improvement import log_excess
 from botorch_costly.randomness import check_generator
 
 MEASURES = ("improvement", "draws", "uniform")
 _SCREENED = 20  # uniform draws for each point
 _STEPS = 20  # steps of the walk
 _TRIES = 6  # attempts at a Cholesky factor, each with ten times the jitter
+_LEAST_VARIANCE = 1e-12  # that of BoTorch
 _POOL = 1000  # uniform points at which posterior draws are evaluated
 
 
@@ -73,10 +76,15 @@ def representers(
     cube = _Cube(bounds, fixed or {}, generator)
     if measure == "uniform" or not cube.free:
         return cube.completed(cube.uniform(num))
-    improvement = LogExpectedImprovement(
-        model, torch.as_tensor(best_f).to(bounds), maximize=maximize
-    )
-    walked = _by_improvement(improvement, cube, num)
+    best = torch.as_tensor(best_f).to(bounds)
+
+    @torch.no_grad()
+    def log_density(x: Tensor) -> Tensor:
+        inside = ((x >= 0) & (x <= 1)).all(-1)
+        rows = cube.completed(x.clamp(0, 1))
+        return log_improvement(model, rows, best, maximize=maximize).where(inside, -torch.inf)
+
+    walked = _drawn(log_density, cube, num)
     if measure == "improvement":
         return cube.completed(walked)
     rows = cube.completed(torch.cat([walked, cube.uniform(_POOL)]))
@@ -109,20 +117,27 @@ class _Cube:
         return points.to(self._bounds.device)
 
 
-def _by_improvement(improvement: LogExpectedImprovement, cube: _Cube, num: int) -> Tensor:
-    """Draw points of the cube in proportion to the expected improvement, ``num x free``."""
-
-    @torch.no_grad()
-    def log_density(x: Tensor) -> Tensor:
-        inside = ((x >= 0) & (x <= 1)).all(-1)
-        value = improvement(cube.completed(x.clamp(0, 1)).unsqueeze(-2))
-        return torch.where(inside, value, -torch.inf)
-
+def _drawn(log_density: LogDensity, cube: _Cube, num: int) -> Tensor:
+    """Draw points of the cube in proportion to a density, ``num x free``."""
     walkers = num + num % 2
     screened = cube.uniform(_SCREENED * walkers)
     coins = cube.uniform(len(screened))[:, 0]
     starts = screened[without_replacement(log_density(screened), walkers, coins)]
     return walk(log_density, starts, _STEPS, cube.generator).points[-1][:num]
+
+
+def log_improvement(
+    model: Model, rows: Tensor, best: Tensor, *, maximize: bool = True
+) -> Tensor:  # shapes: (n, d) -> (n,)
+    """Return the logarithm of the expected improvement, as BoTorch's ``LogExpectedImprovement``.
+
+    That class converts its whole model whenever it is called, which takes longer than a few rows.
+    """
+    posterior: Any = model.posterior(rows.unsqueeze(-2))
+    mean, sd = posterior.mean, posterior.variance.clamp_min(_LEAST_VARIANCE).sqrt()
+    gain = mean - best if maximize else best - mean
+    value = (log_excess(gain / sd) + sd.log()).squeeze(-1).squeeze(-1)
+    return value.logsumexp(-1) - math.log(value.shape[-1]) if is_ensemble(model) else value
 
 
 @torch.no_grad()

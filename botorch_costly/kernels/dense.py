@@ -3,8 +3,14 @@
 A call of a GPyTorch kernel checks shapes, selects columns and makes operators, and so does each kernel
 within it. With few rows this takes several times as long as the arithmetic. The functions here compute
 common kernels directly, and call all others as GPyTorch does.
+
+A model is asked for the covariance of its data with other rows again and again. ``against`` computes the
+side of the data, and all hyperparameters, once.
 """
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import reduce
 from operator import add, mul
 from typing import Any
@@ -24,74 +30,155 @@ from torch import Tensor
 
 from botorch_costly.kernels.shift import ShiftKernel
 from botorch_costly.kernels.subset import SubsetKernel
-from botorch_costly.numerics.radial import PROFILES, SMOOTHNESS
+from botorch_costly.numerics.radial import PROFILES, SMOOTHNESS, Profile
 
 _FAMILIES = {smoothness: family for family, smoothness in SMOOTHNESS.items()}
 
 
-def covariance(
-    kernel: Kernel,
-    rows: Tensor,  # shape: (*batch, n, d)
-    others: Tensor,  # shape: (*batch, m, d)
-) -> Tensor:  # shape: (*batch, n, m)
-    """Return ``kernel(rows, others)`` as a tensor; autograd differentiates it once.
+class Against(ABC):
+    """The covariances of rows, ``*batch x m x d``, with others that stay the same.
+
+    Hyperparameters are those of the time when it was made.
+    """
+
+    @abstractmethod
+    def covariance(self, rows: Tensor) -> Tensor:
+        """Return the covariances with all others, ``*batch x m x n``; autograd differentiates them."""
+
+    @abstractmethod
+    def variance(self, rows: Tensor) -> Tensor:
+        """Return the prior variances of the rows, ``*batch x m``."""
+
+
+def against(kernel: Kernel, others: Tensor) -> Against:  # others of shape (*batch, n, d)
+    """Return the covariances of a kernel with these rows, whose side is computed once.
 
     Example:
         >>> x = torch.tensor([[0.0], [1.0]])
-        >>> covariance(ScaleKernel(RBFKernel()) + RBFKernel(), x, x).diagonal().tolist()
+        >>> against(ScaleKernel(RBFKernel()) + RBFKernel(), x).covariance(x).diagonal().tolist()
         [1.6931..., 1.6931...]
     """
-    return _forward(kernel, _active_columns(kernel, rows), _active_columns(kernel, others))
+    active = kernel.active_dims
+    if active is None:
+        return _prepared(kernel, others)
+    return _OfColumns(active, _prepared(kernel, others.index_select(-1, active)))
 
 
-def _forward(kernel: Any, rows: Tensor, others: Tensor) -> Tensor:
-    """Return the covariance of rows that have only the kernel's columns."""
+def covariance(
+    kernel: Kernel,
+    rows: Tensor,  # shape: (*batch, m, d)
+    others: Tensor,  # shape: (*batch, n, d)
+) -> Tensor:  # shape: (*batch, m, n)
+    """Return ``kernel(rows, others)`` as a tensor; autograd differentiates it once."""
+    return against(kernel, others).covariance(rows)
+
+
+def _prepared(kernel: Any, others: Tensor) -> Against:
+    """Return the covariances with rows that have only the kernel's columns."""
     kind = type(kernel)
     if kind in (ProductKernel, AdditiveKernel):
-        return _combined(kernel, [covariance(inner, rows, others) for inner in kernel.kernels])
+        combined = mul if kind is ProductKernel else add
+        return _Combined(combined, [against(inner, others) for inner in kernel.kernels])
     if kind is ScaleKernel:  # its columns are those of its base kernel
-        return kernel.outputscale[..., None, None] * _forward(kernel.base_kernel, rows, others)
+        return _Scaled(kernel.outputscale, _prepared(kernel.base_kernel, others))
     if kind in (MaternKernel, RBFKernel):
         profile = PROFILES["rbf" if kind is RBFKernel else _FAMILIES[kernel.nu]]
         unit = kernel.lengthscale / profile.constant
-        return profile.phi(torch.cdist(rows / unit, others / unit))
+        return _Radial(profile, unit, others / unit)
     if kind is ShiftKernel:
-        return covariance(kernel.base, kernel.moved(rows), kernel.moved(others))
+        shifts = kernel.shifts()
+        return _Moved(kernel, shifts, against(kernel.base, kernel.moved(others, shifts)))
     if kind is SubsetKernel:
-        return kernel.forward(rows, others)
-    with lazily_evaluate_kernels(False):
-        return to_dense(kernel.forward(rows, others))
+        root = kernel.root()
+        return _OfFeatures(kernel, root, kernel.features(others, root))
+    return _AsGPyTorch(kernel, others)
 
 
-def variance(kernel: Kernel, rows: Tensor) -> Tensor:  # shapes: (*batch, n, d) -> (*batch, n)
-    """Return the diagonal of ``kernel(rows, rows)``.
+@dataclass(frozen=True)
+class _OfColumns(Against):
+    columns: Tensor
+    inner: Against
 
-    Example:
-        >>> variance(ScaleKernel(RBFKernel()), torch.zeros(2, 1)).tolist()
-        [0.6931..., 0.6931...]
-    """
-    return _diagonal(kernel, _active_columns(kernel, rows))
+    def covariance(self, rows: Tensor) -> Tensor:
+        return self.inner.covariance(rows.index_select(-1, self.columns))
 
-
-def _diagonal(kernel: Any, rows: Tensor) -> Tensor:
-    """Return the variance of rows that have only the kernel's columns."""
-    kind = type(kernel)
-    if kind in (ProductKernel, AdditiveKernel):
-        return _combined(kernel, [variance(inner, rows) for inner in kernel.kernels])
-    if kind is ScaleKernel:
-        return kernel.outputscale.unsqueeze(-1) * _diagonal(kernel.base_kernel, rows)
-    if kind is ShiftKernel:
-        return variance(kernel.base, kernel.moved(rows))
-    diagonal: Tensor = kernel.forward(rows, rows, diag=True)
-    return diagonal
+    def variance(self, rows: Tensor) -> Tensor:
+        return self.inner.variance(rows.index_select(-1, self.columns))
 
 
-def _combined(kernel: Kernel, terms: list[Tensor]) -> Tensor:
-    """Return the product or sum of covariances."""
-    return reduce(mul if isinstance(kernel, ProductKernel) else add, terms)
+@dataclass(frozen=True)
+class _Combined(Against):
+    operator: Callable[[Any, Any], Any]
+    terms: list[Against]
+
+    def covariance(self, rows: Tensor) -> Tensor:
+        return reduce(self.operator, [term.covariance(rows) for term in self.terms])
+
+    def variance(self, rows: Tensor) -> Tensor:
+        return reduce(self.operator, [term.variance(rows) for term in self.terms])
 
 
-def _active_columns(kernel: Kernel, rows: Tensor) -> Tensor:
-    """Return the columns that the kernel depends on."""
-    active = kernel.active_dims
-    return rows if active is None else rows.index_select(-1, active)
+@dataclass(frozen=True)
+class _Scaled(Against):
+    scale: Tensor  # shape: (*batch,)
+    base: Against
+
+    def covariance(self, rows: Tensor) -> Tensor:
+        return self.scale[..., None, None] * self.base.covariance(rows)
+
+    def variance(self, rows: Tensor) -> Tensor:
+        return self.scale.unsqueeze(-1) * self.base.variance(rows)
+
+
+@dataclass(frozen=True)
+class _Radial(Against):
+    profile: Profile
+    unit: Tensor  # lengthscales over the profile's constant, shape: (*batch, 1, d)
+    others: Tensor  # in that unit
+
+    def covariance(self, rows: Tensor) -> Tensor:
+        return self.profile.phi(torch.cdist(rows / self.unit, self.others))
+
+    def variance(self, rows: Tensor) -> Tensor:
+        shape = torch.broadcast_shapes(self.unit.shape[:-2], rows.shape[:-2])
+        return rows.new_ones(*shape, rows.shape[-2])
+
+
+@dataclass(frozen=True)
+class _Moved(Against):
+    kernel: ShiftKernel
+    shifts: Tensor
+    base: Against
+
+    def covariance(self, rows: Tensor) -> Tensor:
+        return self.base.covariance(self.kernel.moved(rows, self.shifts))
+
+    def variance(self, rows: Tensor) -> Tensor:
+        return self.base.variance(self.kernel.moved(rows, self.shifts))
+
+
+@dataclass(frozen=True)
+class _OfFeatures(Against):
+    kernel: SubsetKernel
+    root: Tensor
+    others: Tensor
+
+    def covariance(self, rows: Tensor) -> Tensor:
+        return self.kernel.features(rows, self.root) @ self.others.mT
+
+    def variance(self, rows: Tensor) -> Tensor:
+        return self.kernel.features(rows, self.root).square().sum(-1)
+
+
+@dataclass(frozen=True)
+class _AsGPyTorch(Against):
+    kernel: Any
+    others: Tensor
+
+    def covariance(self, rows: Tensor) -> Tensor:
+        with lazily_evaluate_kernels(False):
+            return to_dense(self.kernel.forward(rows, self.others))
+
+    def variance(self, rows: Tensor) -> Tensor:
+        diagonal: Tensor = self.kernel.forward(rows, rows, diag=True)
+        return diagonal

@@ -81,7 +81,16 @@ class ShiftKernel(JointKernel):
         covariance = self.base(self.moved(x1), self.moved(x2), diag=diag, **params)
         return covariance if diag else to_dense(covariance)
 
-    def moved(self, x: Tensor) -> Tensor:
-        """Return the configurations of inputs (``... x n x d``), shifted to the target fidelity."""
-        shift = self.shift @ self._selector
-        return columns_of(x, self._configs) + (1 - columns_of(x, self._fidelities)) @ shift.to(x)
+    def moved(self, x: Tensor, shifts: Tensor | None = None) -> Tensor:
+        """Return the configurations of inputs (``... x n x d``), shifted to the target fidelity.
+
+        Args:
+            x: Inputs.
+            shifts: The result of ``shifts``, if it is at hand.
+        """
+        shifts = (self.shifts() if shifts is None else shifts).to(x)
+        return columns_of(x, self._configs) + (1 - columns_of(x, self._fidelities)) @ shifts
+
+    def shifts(self) -> Tensor:
+        """Return the shift of each configuration column, ``batch_shape x fidelities x configs``."""
+        return self.shift @ self._selector

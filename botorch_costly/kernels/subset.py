@@ -69,23 +69,29 @@ class SubsetKernel(JointKernel):
     @property
     def sigma(self) -> Tensor:
         """The covariance matrix of constant and slope, ``batch_shape x 2 x 2``."""
-        root = self._root()
+        root = self.root()
         return root @ root.mT
 
-    def _root(self) -> Tensor:
+    def root(self) -> Tensor:
         """Return the lower Cholesky factor of Sigma, ``batch_shape x 2 x 2``."""
         first = torch.stack([self.end, torch.zeros_like(self.end)], -1)
         second = torch.stack([self.link, self.change], -1)
         return torch.cat([first, second], -2)
 
     def _covariance(self, x1: Tensor, x2: Tensor, diag: bool, **params: Any) -> Tensor:
-        first, second = self._features(x1), self._features(x2)
+        first, second = self.features(x1), self.features(x2)
         if diag:
             return (first * second).sum(-1)
         return first @ second.mT
 
-    def _features(self, x: Tensor) -> Tensor:
+    def features(self, x: Tensor, root: Tensor | None = None) -> Tensor:
+        """Return features of fidelities whose products are covariances, ``... x n x 2``.
+
+        Args:
+            x: Fidelities, ``... x n x 1``.
+            root: The result of ``root``, if it is at hand.
+        """
         columns = x.shape[-1]
         check(columns == 1, "fidelities", "one column", columns, InvalidShapeError)
         phi = torch.cat([torch.ones_like(x), BASES[self.basis](x)], -1)
-        return phi @ self._root().to(x)
+        return phi @ (self.root() if root is None else root).to(x)

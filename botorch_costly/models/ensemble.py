@@ -13,7 +13,7 @@ from linear_operator.operators import DiagLinearOperator
 from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, NumericalError, check, check_count
-from botorch_costly.kernels.dense import covariance, variance
+from botorch_costly.kernels.dense import Against, against
 from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.models.log_posterior import LogPosterior, assign, factored, free_parameters
 from botorch_costly.models.promises import OneOutcome
@@ -24,6 +24,7 @@ from botorch_costly.numerics.ensemble_sampling import (
     diagnose,
     walk,
 )
+from botorch_costly.numerics.hamiltonian import hamiltonian_walk
 from botorch_costly.numerics.reweighting import resample
 from botorch_costly.randomness import check_generator
 
@@ -31,7 +32,9 @@ _WIDE = 10.0  # standard deviation of an additional normal prior on raw paramete
 _SPREAD = 0.1  # standard deviation of additional walkers around those of a start, in raw units
 _DISPERSED = 2.0  # standard deviation of walkers around the defaults, where a first call starts
 _CROWD = 4  # walkers for each hyperparameter in a first call
-_LAST, _SHORT = 4, 18  # a first call makes a fourth of its steps at the end, an 18th at a density
+# Of its steps a first call makes an 18th at each density in between, as many moves by the gradient as a
+# 36th, and an eighth at the end.
+_SHORT, _GRADIENT, _LAST = 18, 36, 8
 _LEAST = 1e-10  # smallest variance, relative to the largest prior variance
 
 Features = Callable[[Tensor], Tensor]
@@ -63,10 +66,13 @@ class HyperparameterEnsemble(OneOutcome):
         self.models = models.eval()
         with torch.no_grad():
             root, failed, residual = factored(models)
+            scaled = _solved(root, residual.unsqueeze(-1))
         expected = "covariances with a Cholesky factor"
         check(not bool(failed.any()), "models", expected, failed, NumericalError)
         self.register_buffer("_root", root)  # k x n x n
-        self.register_buffer("_scaled", _solved(root, residual.unsqueeze(-1)))  # k x n x 1
+        self.register_buffer("_scaled", scaled)  # k x n x 1
+        self.register_buffer("_weights", torch.linalg.solve_triangular(root.mT, scaled, upper=True))
+        self._data: tuple[Tensor, Against] | None = None
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -99,7 +105,7 @@ class HyperparameterEnsemble(OneOutcome):
         rows = rows.expand(*X.shape[:-2], *self.batch_shape, *rows.shape[-2:])
         half = self._half(rows)
         mean = self.models.mean_module(rows) + (half.mT @ self._scaled).squeeze(-1)
-        prior = self._covariance(rows, rows)
+        prior = against(self.models.covar_module, rows).covariance(rows)
         variance = self._variance(rows, half, noisy=noisy)
         joint = prior - half.mT @ half
         joint = joint + torch.diag_embed(variance - joint.diagonal(dim1=-2, dim2=-1))
@@ -121,7 +127,8 @@ class HyperparameterEnsemble(OneOutcome):
         """
         rows, batch = self._rows(X)
         half = self._half(rows)
-        prior = self._covariance(rows, self._for_each(discretization.rows))
+        others = self._for_each(discretization.rows)
+        prior = against(self.models.covar_module, others).covariance(rows)
         cov = prior - half.mT @ discretization.projected  # k x b x m
         variance = self._variance(rows, half, noisy=True)
         return variance.mT.reshape(*batch, -1), cov.transpose(0, 1).reshape(*batch, *cov.shape[::2])
@@ -141,15 +148,34 @@ class HyperparameterEnsemble(OneOutcome):
         features = self._features(X.reshape(-1, X.shape[-1]))
         return torch.cat([X, features.reshape(*X.shape[:-1], features.shape[-1])], -1)
 
+    @torch.no_grad()
+    def mean(self, X: Tensor) -> Tensor:
+        """Return the posterior means at points ``n x d``, ``k x n``, without their variances."""
+        rows = self._for_each(X)
+        explained = self._against_data().covariance(rows) @ self._weights
+        return self.models.mean_module(rows) + explained.squeeze(-1)
+
     def _half(self, rows: Tensor) -> Tensor:
         """Return ``H``, ``k x n x b``, where ``H'H`` is the explained part of the covariance."""
-        return _solved(self._root, self._covariance(self.models.train_inputs[0], rows))
+        return _solved(self._root, self._against_data().covariance(rows).mT)
 
-    def _covariance(self, rows: Tensor, others: Tensor) -> Tensor:
-        return covariance(self.models.covar_module, rows, others)
+    def _against_data(self) -> Against:
+        """Return the covariances with the data, whose side is computed once for each factor.
+
+        BoTorch converts a model to its own type again and again, which changes no tensor.
+        """
+        if self._data is None or self._data[0] is not self._root:
+            with torch.inference_mode(False), torch.no_grad():
+                data = against(self.models.covar_module, self.models.train_inputs[0])
+            self._data = self._root, data
+        return self._data[1]
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        self._data = None
+        super()._load_from_state_dict(*args, **kwargs)
 
     def _variance(self, rows: Tensor, half: Tensor, *, noisy: bool) -> Tensor:  # shape: (k, b)
-        prior = variance(self.models.covar_module, rows)
+        prior = self._against_data().variance(rows)
         posterior = (prior - half.square().sum(-2)).clamp_min(_LEAST * prior.detach().max())
         if not noisy:
             return posterior
@@ -195,6 +221,7 @@ def sample_hyperparameters(
     References:
         - C. J. F. ter Braak. A Markov chain Monte Carlo version of the genetic algorithm differential
           evolution. Statistics and Computing 16, 2006.
+        - R. M. Neal. MCMC using Hamiltonian dynamics. Handbook of Markov Chain Monte Carlo, 2011.
         - N. Chopin. A sequential particle filter method for static models. Biometrika 89, 2002.
         - P. Del Moral, A. Doucet, A. Jasra. Sequential Monte Carlo samplers. JRSS B 68, 2006.
 
@@ -204,9 +231,9 @@ def sample_hyperparameters(
         walkers: Smallest number of walkers; it is raised to an even number of at least twice the number
             of hyperparameters, or four times if they anneal.
         start: Walkers at the end of an earlier call. If omitted, walkers are dispersed around the
-            defaults of ``build``, and anneal to the posterior.
+            defaults of ``build``, anneal to the posterior, and move by its gradient.
         steps: Number of steps of each walker, about that if they anneal. The diagnosis uses the second
-            half, or the last eighth if they anneal.
+            half, or the last sixteenth if they anneal.
 
     Returns:
         The GPs of the last draws, and a convergence diagnosis.
@@ -222,15 +249,23 @@ def sample_hyperparameters(
     low, high = _bounds(half)
     posterior = LogPosterior(half)
 
-    def log_density(raw: Tensor) -> Tensor:
-        density = posterior(raw.clamp(low, high)) - 0.5 * (raw / _WIDE).square().sum(-1)
+    def inside(raw: Tensor, density: Tensor) -> Tensor:
+        density = density - 0.5 * (raw / _WIDE).square().sum(-1)
         return torch.where(((raw < low) | (raw > high)).any(-1), -torch.inf, density)
+
+    def log_density(raw: Tensor) -> Tensor:
+        return inside(raw, posterior(raw.clamp(low, high)))
+
+    def with_gradient(raw: Tensor) -> tuple[Tensor, Tensor]:
+        density, gradient = posterior.with_gradient(raw.clamp(low, high))
+        return inside(raw, density), gradient - raw / _WIDE**2
 
     models = build(torch.Size([walkers]))
     defaults = _raw(models)
     check_generator(generator)
     if start is None:
         points = _annealed(log_density, defaults, steps, generator)
+        points = hamiltonian_walk(with_gradient, points, max(steps // _GRADIENT, 1), generator)
         steps = max(steps // _LAST, 8)
     else:
         earlier = Walkers(*(tensor.to(defaults) for tensor in start))

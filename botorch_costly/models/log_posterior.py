@@ -76,6 +76,15 @@ class LogPosterior:
         evidence = torch.where(failed, -torch.inf, -0.5 * squares - log_det)
         return evidence + self._priors.log_density() + self._log_jacobian()
 
+    def with_gradient(self, raw: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the log densities as a call does, and their gradients by ``raw``, ``(k, p)``."""
+        with torch.enable_grad():
+            value = self(raw)
+            # Each density depends on its own row alone, so the gradient of the sum holds all gradients.
+            total = torch.where(value.isfinite(), value, 0.0).sum()
+            slopes = torch.autograd.grad(total, self._free, materialize_grads=True)
+        return value.detach(), torch.cat([slope.reshape(len(raw), -1) for slope in slopes], -1)
+
     def _log_jacobian(self) -> Tensor:  # shape: (k,)
         slopes = [_log_slope(raw, constraint) for raw, constraint in self._constrained]
         if not slopes:
@@ -84,16 +93,17 @@ class LogPosterior:
 
 
 def _log_slope(raw: Tensor, constraint: Any) -> Tensor:
-    """Return the logarithm of the derivative of a constraint's transform."""
-    raw = raw.detach()
+    """Return the logarithm of the derivative of a constraint's transform, differentiable if asked for."""
     if isinstance(constraint, GreaterThan) and constraint.enforced:
         if constraint._transform is torch.exp:
             return raw
         if isinstance(constraint._transform, nn.Softplus):
             return F.logsigmoid(constraint._transform.beta * raw)
+    wanted = torch.is_grad_enabled() and raw.requires_grad
     with torch.enable_grad():
-        leaf = raw.requires_grad_(True)
-        (slope,) = torch.autograd.grad(constraint.transform(leaf).sum(), leaf)
+        leaf = raw if wanted else raw.detach().requires_grad_(True)
+        transformed = constraint.transform(leaf).sum()
+        (slope,) = torch.autograd.grad(transformed, leaf, create_graph=wanted)
     return slope.log()
 
 

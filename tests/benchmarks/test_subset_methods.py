@@ -9,7 +9,7 @@ import torch
 
 import botorch_costly as bc
 from benchmarks.harness.record import rows_of
-from benchmarks.subsets import accuracy, fabolas, svm_grid, timing
+from benchmarks.subsets import accuracy, cold, fabolas, svm_grid, timing
 from benchmarks.subsets.base import play
 from benchmarks.subsets.live import benchmark, networks
 from benchmarks.subsets.live.program import Outcome
@@ -17,6 +17,7 @@ from benchmarks.subsets.methods import METHODS
 from benchmarks.subsets.tables import Table, language_models, support_vectors
 from benchmarks.suite.data import MissingDataError, Part
 from botorch_costly.problems import SubsetProblem
+from botorch_costly.tuners.subsets.belief import Sampling
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "batch": bc.Real(8, 128, log=True)})
 SIZES = bc.SearchSpace(
@@ -115,6 +116,16 @@ def test_probabilities_are_measured_beside_draws(monkeypatch, tmp_path, capsys):
     assert len(rows) == 4
     assert all(row["corrected"] < 0.02 for row in rows)
     assert all(row["MVNXPB"] < 0.1 for row in rows)
+
+
+def test_beliefs_are_measured_beside_long_walks(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(cold, "_LONG", Sampling(draws=500, first_steps=40))
+    options = ["--tables", "svm", "--evaluations", "8", "--precisions", "float64"]
+    cold.main([*options, "--seeds", "1", "--processes", "1", "--results", str(tmp_path)])
+    assert "reference" in capsys.readouterr().out
+    (row,) = rows_of("cold-belief", tmp_path)
+    assert 0 < row["new: mean"] < row["new: mean at 90 %"] < 5
+    assert row["cost"] >= 1
 
 
 def test_a_grid_is_computed_once_each_cell_under_its_own_key(monkeypatch, tmp_path, capsys):

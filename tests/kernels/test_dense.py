@@ -13,7 +13,7 @@ from gpytorch.kernels import (
 )
 
 from botorch_costly.kernels import ShiftKernel, SubsetKernel
-from botorch_costly.kernels.dense import covariance, variance
+from botorch_costly.kernels.dense import against, covariance
 from botorch_costly.models.subset import subset_kernel
 from tests.registry.kernels import KERNELS
 
@@ -60,8 +60,11 @@ def check_alike(kernel, x, others):
     assert (slopes[0] is None) == (slopes[1] is None)
     if slopes[0] is not None:
         torch.testing.assert_close(*slopes, rtol=1e-5, atol=1e-8)
-    torch.testing.assert_close(variance(kernel, x), kernel(x, diag=True))
     with torch.no_grad():
+        fixed = against(kernel, others)
+        torch.testing.assert_close(fixed.variance(x), kernel(x, diag=True))
+        for rows in (x, x[..., :2, :], others):
+            torch.testing.assert_close(fixed.covariance(rows), kernel(rows, others).to_dense())
         torch.testing.assert_close(covariance(kernel, x, x), kernel(x).to_dense())
 
 

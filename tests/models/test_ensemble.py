@@ -1,9 +1,12 @@
 """Draws of hyperparameters from their posterior, and the model of a batch of GPs."""
 
+from copy import deepcopy
+
 import pytest
 import torch
 from botorch.acquisition import LogExpectedImprovement
 from botorch.models import SingleTaskGP
+from gpytorch.constraints import Interval
 from gpytorch.kernels import RBFKernel, ScaleKernel
 from gpytorch.likelihoods import GaussianLikelihood
 from gpytorch.means import ZeroMean
@@ -53,6 +56,14 @@ def scaled_rbf(batch):
     )
 
 
+def of_interval(batch):
+    """A GP whose noise is bounded on both sides, by a transform whose slope has no formula of ours."""
+    model = scaled_rbf(batch)
+    noise = model.likelihood.noise_covar
+    noise.register_constraint("raw_noise", Interval(1e-4, 1.0, initial_value=0.1))
+    return model
+
+
 @pytest.fixture(scope="module")
 def ensemble():
     draws = sample_hyperparameters(build, torch.Generator().manual_seed(0), steps=60)
@@ -86,6 +97,34 @@ def test_the_posterior_of_a_batch_is_each_members_evidence_and_priors(made):
         for mine, theirs in zip(alone.parameters(), models.parameters(), strict=True):
             mine.data.copy_(theirs.data[i : i + 1])
         torch.testing.assert_close(of_parameters(alone)[0], together[i])
+
+
+@pytest.mark.parametrize("made", [build, scaled_rbf, whole, of_interval])
+def test_its_gradient_is_that_of_differences(made):
+    models, generator = made(torch.Size([3])).train(), torch.Generator().manual_seed(1)
+    posterior = LogPosterior(models)
+    count = sum(p[0].numel() for p in models.parameters() if p.requires_grad)
+    raw = 0.3 * torch.randn(3, count, generator=generator, **NUMBERS)
+    value, gradient = posterior.with_gradient(raw)
+    torch.testing.assert_close(value, posterior(raw).detach())
+    for column in range(count):
+        step = torch.zeros_like(raw)
+        step[:, column] = 1e-5
+        with torch.no_grad():
+            slope = (posterior(raw + step) - posterior(raw - step)) / 2e-5
+        torch.testing.assert_close(gradient[:, column], slope, rtol=1e-4, atol=1e-5)
+
+
+def test_a_covariance_without_a_factor_leaves_the_other_gradients_as_they_are():
+    models = build(torch.Size([2])).train()
+    count = sum(p[0].numel() for p in models.parameters())
+    raw = torch.zeros(2, count, **NUMBERS)
+    alone = LogPosterior(models).with_gradient(raw)
+    raw[1] = 1e3
+    value, gradient = LogPosterior(models).with_gradient(raw)
+    torch.testing.assert_close(value[0], alone[0][0])
+    torch.testing.assert_close(gradient[0], alone[1][0])
+    assert not value[1].isfinite()
 
 
 def test_a_posterior_gives_the_model_the_parameters_it_is_asked_for():
@@ -158,15 +197,35 @@ def test_it_answers_as_its_members_do(ensemble):
         actual = ensemble.posterior(X, observation_noise=noisy)
         expected = ensemble.models.posterior(X.unsqueeze(-3), observation_noise=noisy)
         assert actual.mean.shape == (5, 2, len(ensemble.models.train_targets), 1, 1)
-        torch.testing.assert_close(actual.mean, expected.mean, rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(actual.variance, expected.variance, rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(actual.mean, expected.mean, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(actual.variance, expected.variance, rtol=1e-3, atol=1e-4)
     together = X.reshape(1, 10, 3)
     assert ensemble.posterior(together).mean.shape[-2:] == (10, 1)
     joint, expected = ensemble.posterior(together[0]), ensemble.models.posterior(together)
     assert joint.mean.shape == (len(ensemble.models.train_targets), 10, 1)
-    torch.testing.assert_close(joint.mean, expected.mean, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(joint.mean, expected.mean, rtol=1e-3, atol=1e-4)
     covariances = (p.distribution.covariance_matrix for p in (joint, expected))
     torch.testing.assert_close(*covariances, rtol=1e-3, atol=1e-5)
+
+
+def test_means_alone_are_those_of_the_posterior(ensemble):
+    X = data(7)[0]
+    torch.testing.assert_close(
+        ensemble.mean(X), ensemble.posterior(X.unsqueeze(-2)).mean[..., 0, 0].mT
+    )
+
+
+def test_it_follows_its_type_and_a_state_that_is_loaded(ensemble):
+    X, (model, loaded, other) = data(7)[0], (deepcopy(ensemble) for _ in range(3))
+    before = model.posterior(X).mean
+    assert model.float().posterior(X.float()).mean.dtype == torch.float32
+    torch.testing.assert_close(model.double().posterior(X).mean, before, rtol=1e-4, atol=1e-4)
+    for parameter in other.models.parameters():
+        parameter.data.add_(0.1)
+    other = HyperparameterEnsemble(other.models)
+    torch.testing.assert_close(loaded.posterior(X).mean, before)
+    loaded.load_state_dict(other.state_dict())
+    torch.testing.assert_close(loaded.posterior(X).mean, other.posterior(X).mean)
 
 
 def test_covariances_of_observations_are_those_of_the_joint_posterior(ensemble):

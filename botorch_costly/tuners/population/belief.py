@@ -144,6 +144,7 @@ class PopulationBelief:
         """
         model = self.model.in_prior_units()
         if len(playing):
+            model.maximum_rows += len(playing)  # an observation is not dropped for what is assumed
             rows = at_round(playing, playing.new_tensor(float(now)))
             mean, _ = model.mean_and_variance(rows)
             model = model.condition_on_observations(rows, mean.detach().unsqueeze(-1))

@@ -84,7 +84,7 @@ class Beliefs(NamedTuple):
     model: HyperparameterEnsemble  # of standardized rewards
     cost: FidelityCost  # in multiples of `unit`
     unit: float  # median cost
-    best: Tensor  # standardized mean of the best configuration evaluated, at the target
+    best: Tensor  # largest standardized mean at the target of a configuration that is modelled
 
 
 class SubsetBelief:
@@ -131,7 +131,7 @@ class SubsetBelief:
         rows = self._informative(data.points, _MODELLED)
         points, targets = data.points[rows], targets[rows]
         model = self._ensemble(points, targets, raw)
-        best = self.at_target(model, data.points[:, : self._dim]).max()
+        best = self.at_target(model, points[:, : self._dim]).max()
         if len(pending):
             values = torch.cat([targets, _mean(model, pending)])
             model = self._ensemble(torch.cat([points, pending]), values, raw)
@@ -327,7 +327,7 @@ def _moments(means: Tensor, squares: Tensor) -> tuple[Tensor, Tensor]:
 @torch.no_grad()
 def _mean(model: HyperparameterEnsemble, rows: Tensor) -> Tensor:
     """Return the mean of rows (``n x d``) over all draws, ``(n,)``."""
-    return model.posterior(rows.unsqueeze(-2)).mean.mean(-3).flatten()
+    return model.mean(rows).mean(0)
 
 
 def units_of(rewards: Tensor) -> tuple[Tensor, Tensor]:

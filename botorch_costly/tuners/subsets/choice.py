@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from botorch.acquisition.analytic import LogExpectedImprovement
 from torch import Tensor
 
 from botorch_costly.acquisition import EntropySearchPerCost, representers
+from botorch_costly.acquisition.representers import log_improvement
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.search import SAME, perturbed, unasked
@@ -184,7 +184,7 @@ class SubsetStrategy(Strategy):
             drawn[:, :dim] = self._space.round(drawn[:, :dim])
             return drawn
         rows = torch.cat([self._arms, torch.ones(len(self._arms), len(target)).to(self._arms)], -1)
-        improvement = LogExpectedImprovement(beliefs.model, beliefs.best)(rows.unsqueeze(-2))
+        improvement = log_improvement(beliefs.model, rows, beliefs.best)
         coins = torch.rand(len(rows), generator=self._generator, dtype=torch.float64).to(rows)
         return rows[without_replacement(improvement, count, coins)]
 

@@ -91,8 +91,12 @@ def taught(rounds=4, members=3, seed=3):
     return belief, generator
 
 
-def test_choices_are_those_of_the_paper():
+@pytest.mark.parametrize("full", [False, True])
+def test_choices_are_those_of_the_paper(full):
+    """A model at its largest number of rows drops none for what other members play."""
     belief, generator = taught()
+    if full:
+        belief.model.maximum_rows = belief.model.num_rows
     model, grid = belief.model, SPACE.sample(100, generator)
     pending = SPACE.sample(2, generator)
     rows = zip(model.inputs, model.targets.tolist(), strict=True)
@@ -103,6 +107,7 @@ def test_choices_are_those_of_the_paper():
     point = belief.choose(4, pending)
     here = oracle.bound(*said[:2], point.unsqueeze(0), *said[3:], beta=1.0)
     assert float(here) >= float(bound.max()) - 1e-6
+    assert belief.model.num_rows == len(observations)
 
 
 def test_several_choices_keep_away_from_each_other():
