@@ -41,6 +41,9 @@ class Task:
             the task is later encoded, in its order.
         progress: Share of a whole training, in (0, 1], after which each value was measured; all at the
             end if omitted. A curve is several observations of one configuration.
+        costs: What each observation cost, > 0, such as seconds, up to its progress; None where that is
+            unknown. The unit does not matter. ``SubsetOptimizer`` learns from them what parts of the data
+            cost.
         texts: The numbers of each configuration as written in a file, by name, such as ``"3.10"``. They
             distinguish the options of a ``Choice``, and are ignored by comparisons of tasks.
         is_advice: Whether the configurations are proposals whose values do not count; see ``advice``.
@@ -53,8 +56,8 @@ class Task:
         InvalidShapeError: If there is no observation, the lengths differ, or ``configs`` are neither
             mappings nor a table of finite numbers with a column for each name.
         InvalidConfigError: If a mapping contains anything but plain values by string names.
-        InvalidArgumentError: If a value is no number, a share is not in (0, 1], or the names are not
-            distinct strings.
+        InvalidArgumentError: If a value is no number, a share is not in (0, 1], a cost is not above 0, or
+            the names are not distinct strings.
 
     Example:
         >>> task = Task([{"lr": 0.1}, {"lr": 0.01}], [0.8, float("nan")], name="digits")
@@ -70,6 +73,7 @@ class Task:
     name: str | None = None
     names: tuple[str, ...] | None = None
     progress: tuple[float, ...] | None = None
+    costs: tuple[float | None, ...] | None = None
     texts: tuple[FrozenConfig, ...] | None = field(default=None, compare=False)
     is_advice: bool = False
 
@@ -81,6 +85,7 @@ class Task:
         name: str | None = None,
         names: Sequence[str] | None = None,
         progress: Sequence[float] | np.ndarray | Tensor | None = None,
+        costs: Sequence[float | None] | np.ndarray | Tensor | None = None,
         texts: Sequence[Mapping[str, str]] | None = None,
         is_advice: bool = False,
     ) -> None:
@@ -92,10 +97,13 @@ class Task:
         fields: dict[str, Any] = {"configs": observed, "values": measured, "name": name}
         fields |= {"texts": _texts(texts, observed), "names": _names(names, observed)}
         fields |= {"progress": _progress(progress, len(observed)), "is_advice": bool(is_advice)}
+        fields |= {"costs": _costs(costs, len(observed))}
         are_mappings = all(isinstance(config, FrozenConfig) for config in observed)
         check(are_mappings or not is_advice, "configs", "mappings, as proposals", configs)
-        timeless = progress is None or not is_advice
-        check(timeless, "progress", "none, for proposals have no curves", progress)
+        untrained = not is_advice or (progress is None and costs is None)
+        check(
+            untrained, "progress, costs", "none, for proposals were not trained", (progress, costs)
+        )
         for key, value in fields.items():
             object.__setattr__(self, key, value)
 
@@ -206,6 +214,7 @@ class Task:
         values = list(self.values)
         entries = {"configs": configs, "values": values, "name": self.name, "names": names}
         entries |= {} if self.progress is None else {"progress": list(self.progress)}
+        entries |= {} if self.costs is None else {"costs": list(self.costs)}
         entries |= {"is_advice": True} if self.is_advice else {}
         return entries if self.texts is None else {**entries, "texts": list(map(dict, self.texts))}
 
@@ -301,13 +310,28 @@ def _progress(progress: Any, number: int) -> tuple[float, ...] | None:
     """Return the shares of trainings; None if all values are final."""
     if progress is None:
         return None
-    shares = _values(progress, "progress")
-    expected = f"{number} numbers, one a configuration"
-    check(len(shares) == number, "progress", expected, f"{len(shares)}", InvalidShapeError)
+    shares = _one_each("progress", progress, number)
     wrong = [share for share in shares if share is None or not 0 < share <= 1]
     check(not wrong, "progress", "shares of a whole training, in (0, 1]", wrong[:1])
     finals = all(share == 1 for share in shares)
     return None if finals else tuple(share for share in shares if share is not None)
+
+
+def _costs(costs: Any, number: int) -> tuple[float | None, ...] | None:
+    """Return the costs; None if there are none."""
+    if costs is None:
+        return None
+    numbers = _one_each("costs", costs, number)
+    wrong = [cost for cost in numbers if cost is not None and cost <= 0]
+    check(not wrong, "costs", "numbers above 0, or None", wrong[:1])
+    return None if all(cost is None for cost in numbers) else numbers
+
+
+def _one_each(name: str, numbers: Any, number: int) -> tuple[float | None, ...]:
+    row = _values(numbers, name)
+    expected = f"{number} numbers, one a configuration"
+    check(len(row) == number, name, expected, f"{len(row)}", InvalidShapeError)
+    return row
 
 
 def _texts(

@@ -15,7 +15,7 @@ def _study(data_set: int) -> Task:
     """Return what all learners came to on all fractions of a data set."""
     problem = problem_of(data_set, TOLD_EXACTLY)
     configs = [{**config, **at} for config, at in problem.candidates]
-    return Task(configs, problem.told, name=f"data set {data_set}")
+    return Task(configs, problem.told, costs=problem.costs, name=f"data set {data_set}")
 
 
 class AfterOthers(Ours):

@@ -27,8 +27,8 @@ from botorch_costly.tuners.subsets.belief import Sampling, log_shares
 NAME = "cold-belief"
 EVALUATIONS = (10, 30, 60)
 PRECISIONS = ("float64", "float32")
-_LONG = Sampling(draws=500, first_steps=1500)  # all walkers are draws
-_REFERENCES = 2
+# All walkers are draws. As predictions draw the same numbers in every search, references differ in steps.
+_LONG = Sampling(draws=500, first_steps=1500), Sampling(draws=500, first_steps=1400)
 _CONFIGS = 200
 _ERRORS = "mean", "mean at 90 %", "sd", "sd at 90 %"
 
@@ -61,12 +61,9 @@ def measure(task: Task) -> Row:
         _tell(played, problem, decision, history[-1])
     configs = [problem.candidates[target][0] for target in problem.targets[:_CONFIGS]]
     began = time.process_time()
-    new = _predicted(_told(problem, task, history, task.seed), configs)
+    new = _predicted(_told(problem, task, history), configs)
     seconds = time.process_time() - began
-    long = [
-        _predicted(_told(problem, task, history, 1000 + number, _LONG), configs)
-        for number in range(_REFERENCES)
-    ]
+    long = [_predicted(_told(problem, task, history, sampling), configs) for sampling in _LONG]
     reference = _mixture(long)
     row: dict[str, Any] = {"seconds": seconds, "cost": _cost_error(problem, history)}
     for kind, prediction in {
@@ -80,14 +77,14 @@ def measure(task: Task) -> Row:
 
 
 def _search(
-    problem: SubsetProblem, task: Task, seed: int | None = None, sampling: Sampling | None = None
+    problem: SubsetProblem, task: Task, sampling: Sampling | None = None
 ) -> SubsetOptimizer:
     return SubsetOptimizer(
         problem.space,
         problem.fidelities,
         candidates=problem.candidates,
         sampling=sampling or Sampling(),
-        seed=task.seed if seed is None else seed,
+        seed=task.seed,
         dtype=getattr(torch, task.precision),
     )
 
@@ -96,11 +93,10 @@ def _told(
     problem: SubsetProblem,
     task: Task,
     history: Sequence[int],
-    seed: int,
     sampling: Sampling | None = None,
 ) -> SubsetOptimizer:
     """Return a new search that is told evaluations of another one."""
-    search = _search(problem, task, seed, sampling)
+    search = _search(problem, task, sampling)
     for number in history:
         config, fidelities = problem.candidates[number]
         decision = search.enqueue(config, fidelities=fidelities)

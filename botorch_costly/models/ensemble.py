@@ -31,7 +31,7 @@ from botorch_costly.randomness import check_generator
 _WIDE = 10.0  # standard deviation of an additional normal prior on raw parameters
 _SPREAD = 0.1  # standard deviation of additional walkers around those of a start, in raw units
 _DISPERSED = 2.0  # standard deviation of walkers around the defaults, where a first call starts
-_CROWD = 4  # walkers for each hyperparameter in a first call
+_CROWD = 4  # walkers for each hyperparameter
 # Of its steps a first call makes an 18th at each density in between, as many moves by the gradient as a
 # 36th, and an eighth at the end.
 _SHORT, _GRADIENT, _LAST = 18, 36, 8
@@ -228,8 +228,8 @@ def sample_hyperparameters(
     Args:
         build: Builds the GP of a batch shape, with its data and priors.
         generator: Random generator of the draws.
-        walkers: Smallest number of walkers; it is raised to an even number of at least twice the number
-            of hyperparameters, or four times if they anneal.
+        walkers: Smallest number of walkers; it is raised to an even number of at least four times the
+            number of hyperparameters.
         start: Walkers at the end of an earlier call. If omitted, walkers are dispersed around the
             defaults of ``build``, anneal to the posterior, and move by its gradient.
         steps: Number of steps of each walker, about that if they anneal. The diagnosis uses the second
@@ -243,7 +243,7 @@ def sample_hyperparameters(
     """
     check_count("steps", steps, minimum=8)
     dim = sum(p.numel() for p in free_parameters(build(torch.Size([1]))))
-    walkers = max(walkers, (2 if start is not None else _CROWD) * dim)
+    walkers = max(walkers, _CROWD * dim)
     walkers += walkers % 2
     half = build(torch.Size([walkers // 2])).train()
     low, high = _bounds(half)

@@ -5,7 +5,9 @@ share of the target, ``r_j`` its range, and ``u_j = r_j + v_j``, which is 0 at t
 
     ``cost = floor + exp(m(x, u))``,    ``m ~ GP(level + sum_j v_j, k)``.
 
-The prior mean is a cost in proportion to the share. The covariance is a sum of parts: linear effects of
+The prior mean is a cost in proportion to the share, or, where earlier studies tell costs, the level plus
+``log e(x, v)`` with the cost ``e`` they let expect; the evidence says which. The covariance is a sum of
+parts: linear effects of
 the configuration and of ``u``, curvatures of the power law, and Matérn-5/2 effects of the configuration
 on the level and on the exponents. Given the floor, ``log(cost - floor)`` is an observation of ``m``. Its
 standard deviation is that of ``log cost`` divided by ``w = 1 - floor / cost``, the derivative of
@@ -30,6 +32,9 @@ _LENGTHSCALES = (0.3, 1.0)  # times the root of the number of columns
 # Standard deviations of the configuration's effects on level and exponents, and of the curvature.
 _LEVELS, _EXPONENTS, _CURVATURES = (0.3, 1.0), (0.1, 0.3), (0.1, 0.5)
 _CONSTANT, _EXPONENT = 10.0, 0.5  # standard deviations of the constant and of the common exponents
+_CONFIRMED = (
+    0.1  # share of the variance of linear effects and common exponents if costs are expected
+)
 _MATERN = PROFILES["matern52"]
 _FEW, _MANY = 64, 256  # rows that hyperparameters are chosen by, and that costs are predicted from
 
@@ -42,6 +47,7 @@ class Grid(NamedTuple):
 
     floors: Tensor  # shares of the lowest cost, shape: (g,)
     noises: Tensor  # shape: (g,)
+    means: Tensor  # numbers of the prior means, shape: (g,)
     weights: Tensor  # of the parts of the covariance, shape: (g, p)
 
 
@@ -57,6 +63,7 @@ class FidelityCost(DeterministicModel):
         train_cost: Their costs, ``n x 1``, in any unit.
         log_shares: Returns the logarithms of encoded fidelities as shares of the target.
         fidelities: Number of fidelities.
+        expected: Costs by earlier studies, up to a factor, as a model; none if omitted.
 
     Raises:
         InvalidShapeError: If shapes do not fit each other.
@@ -70,29 +77,36 @@ class FidelityCost(DeterministicModel):
     """
 
     def __init__(
-        self, train_X: Tensor, train_cost: Tensor, log_shares: LogShares, fidelities: int = 1
+        self,
+        train_X: Tensor,
+        train_cost: Tensor,
+        log_shares: LogShares,
+        fidelities: int = 1,
+        expected: "FidelityCost | None" = None,
     ) -> None:
         super().__init__()
+        self._expected = expected
         check_costs(train_X, train_cost)
         self._num_outputs, self._fidelities, self._log_shares = 1, fidelities, log_shares
         X, costs = train_X.double(), train_cost.double()
         self.register_buffer("_ranges", -log_shares(X.new_zeros(fidelities)))
         inliers = ~outliers(X, costs.log())
         X, costs = X[inliers], costs[inliers].squeeze(-1)
-        few, grid = evenly_spread(len(X), _FEW), _grid(X)
+        few, grid = evenly_spread(len(X), _FEW), _grid(X, means=1 if expected is None else 2)
         evidence, *_ = self._fitted(X[few], costs[few], costs.min(), grid)
         chosen = Grid(*(values[evidence.argmax()].unsqueeze(0) for values in grid))
         many = evenly_spread(len(X), _MANY)
         X, costs = X[many], costs[many]
         _, level, solved = self._fitted(X, costs, costs.min(), chosen)
         fitted = {"X": X, "floor": chosen.floors * costs.min(), "weights": chosen.weights}
+        fitted |= {"means": chosen.means}
         for name, value in {**fitted, "level": level, "solved": solved}.items():
             self.register_buffer(f"_{name}", value)
 
     def forward(self, X: Tensor) -> Tensor:
         """Return the costs of ``X`` (``batch_shape x q x d``), ``batch_shape x q x 1``."""
         rows = X.reshape(-1, X.shape[-1]).to(self._X)
-        mean = self._level + self._prior_mean(rows)
+        mean = self._level + self._prior_means(rows, self._means)[0]
         mean = mean + _combined(self._weights, self._parts(rows, self._X))[0] @ self._solved[0]
         return (self._floor + mean.exp()).reshape(*X.shape[:-1], 1).to(X)
 
@@ -101,7 +115,8 @@ class FidelityCost(DeterministicModel):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return log evidence ``(g,)``, levels ``(g, 1)``, and covariances solved for residuals."""
         shares = 1 - grid.floors.unsqueeze(-1) * lowest / costs  # w, shape: (g, n)
-        values = costs.log() + shares.log() - self._prior_mean(X)  # log(cost - floor) - prior mean
+        # log(cost - floor) - prior mean
+        values = costs.log() + shares.log() - self._prior_means(X, grid.means)
         level = values.median(-1, keepdim=True).values
         noise = (grid.noises.unsqueeze(-1) / shares).square()
         cov = _combined(grid.weights, self._parts(X, X)) + torch.diag_embed(noise)
@@ -112,15 +127,19 @@ class FidelityCost(DeterministicModel):
         # Every cost at the floor has one parameter less, the level: the prior of floors makes up for it.
         return evidence + (1 - grid.floors).log(), level, solved
 
-    def _prior_mean(self, X: Tensor) -> Tensor:  # shape: (n,)
-        return self._log_shares(X[:, -self._fidelities :]).sum(-1)
+    def _prior_means(self, X: Tensor, numbers: Tensor) -> Tensor:  # shapes: (n, d), (g,) -> (g, n)
+        means = [self._log_shares(X[:, -self._fidelities :]).sum(-1)]
+        if self._expected is not None:
+            means.append(self._expected(X).squeeze(-1).log())
+        return torch.stack(means)[numbers]
 
     def _parts(self, X: Tensor, others: Tensor) -> Tensor:
         """Return the parts of the covariance, ``p x n x m``, in the order of the weights."""
         (x, u), (y, v) = self._split(X), self._split(others)
         common = u @ v.mT
         bends = (u.square() / self._ranges) @ (v.square() / self._ranges).mT
-        parts = [_CONSTANT**2 + (x - 0.5) @ (y - 0.5).mT + _EXPONENT**2 * common, bends]
+        linear = (x - 0.5) @ (y - 0.5).mT + _EXPONENT**2 * common
+        parts = [torch.full_like(common, _CONSTANT**2), linear, bends]
         for scale in _LENGTHSCALES:
             unit = scale * x.shape[-1] ** 0.5 / _MATERN.constant
             alike = _MATERN.phi(torch.cdist(x / unit, y / unit))
@@ -137,16 +156,18 @@ def _combined(weights: Tensor, parts: Tensor) -> Tensor:  # (g, p), (p, n, m) ->
     return torch.einsum("gp,pnm->gnm", weights, parts)
 
 
-def _grid(like: Tensor) -> Grid:
-    """Return all combinations of hyperparameters."""
-    floors, noises, weights = [], [], []
+def _grid(like: Tensor, means: int) -> Grid:
+    """Return all combinations of hyperparameters and of so many prior means."""
+    floors, noises, numbers, weights = [], [], [], []
     scales = range(len(_LENGTHSCALES))
-    for floor, noise, scale, level, exponent, curvature in itertools.product(
-        _FLOORS, _NOISES, scales, _LEVELS, _EXPONENTS, _CURVATURES
+    for number, floor, noise, scale, level, exponent, curvature in itertools.product(
+        range(means), _FLOORS, _NOISES, scales, _LEVELS, _EXPONENTS, _CURVATURES
     ):
         effects = [0.0] * (2 * len(_LENGTHSCALES))
         effects[2 * scale : 2 * scale + 2] = level**2, exponent**2
         floors.append(floor)
         noises.append(noise)
-        weights.append([1.0, curvature**2, *effects])
-    return Grid(*(like.new_tensor(values) for values in (floors, noises, weights)))
+        numbers.append(number)
+        weights.append([1.0, _CONFIRMED if number else 1.0, curvature**2, *effects])
+    chosen = torch.tensor(numbers, device=like.device)
+    return Grid(like.new_tensor(floors), like.new_tensor(noises), chosen, like.new_tensor(weights))

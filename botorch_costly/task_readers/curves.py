@@ -15,6 +15,7 @@ class CurvePoint(NamedTuple):
     config: Mapping[str, Any]
     iteration: int  # counted from 1
     value: float | None  # None if the training failed
+    cost: float | None = None  # of the iterations so far
 
 
 def task_of_curves(
@@ -40,7 +41,8 @@ def task_of_curves(
         expected = f"values of iterations 1 to {length}, those of a whole training"
         check(0 < point.iteration <= length, source, expected, f"iteration {point.iteration}")
         shares.append(point.iteration / length)
-    return Task(configs, [point.value for point in points], name=name, progress=shares)
+    values, costs = [point.value for point in points], [point.cost for point in points]
+    return Task(configs, values, name=name, progress=shares, costs=costs)
 
 
 def _length(config: Mapping[str, Any], iterations: int | str) -> int:

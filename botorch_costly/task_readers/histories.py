@@ -30,6 +30,7 @@ def task_from_history(
     where: Callable[[Row], bool] | None = None,
     name: str | None = None,
     iterations: int | str | None = None,
+    fidelities: bool = False,
 ) -> Task:
     """Read the history of an optimizer of this package, in the order of its rounds.
 
@@ -43,7 +44,7 @@ def task_from_history(
       regardless of the number of iterations; it is failed if the training diverged. With ``iterations``
       all values of all curves are read, with their progress, for the next ``CurveOptimizer``.
     - ``SubsetOptimizer``: the value of each evaluation. If fidelities differ, ``where`` must select
-      evaluations with equal fidelities.
+      evaluations with equal fidelities, or ``fidelities`` be True.
 
     Args:
         history: ``optimizer.history``, or the same read from JSON.
@@ -53,6 +54,8 @@ def task_from_history(
         name: Name of the task.
         iterations: Iterations of a whole training, or the name of the parameter that holds them, in a
             history of a ``CurveOptimizer``.
+        fidelities: Whether to read the fidelities of each evaluation as parameters, and its cost, in a
+            history of a ``SubsetOptimizer``, for the next one.
 
     Raises:
         InvalidArgumentError: If the rows are not those of a history, none has an outcome, fidelities
@@ -65,6 +68,8 @@ def task_from_history(
         (0.8,)
     """
     rows = list(history)
+    if fidelities:
+        return _of_fidelities([row for row in rows if where is None or where(row)], name)
     outcomes = _outcomes(rows, where)
     if iterations is None:
         return _task(outcomes, name)
@@ -109,6 +114,22 @@ def tasks_from_history(
         for number, outcomes in windows.items()
         if any(outcome.value is not None for outcome in outcomes)
     ]
+
+
+def _of_fidelities(rows: Sequence[Row], name: str | None) -> Task:
+    """Return all evaluations with their fidelities and costs."""
+    _outcomes(rows, lambda row: True)
+    told = [row for row in rows if _has_outcome(row)]
+    for row in told:
+        check(
+            {"fidelities", "cost"} <= set(row), "history", "rows of a SubsetOptimizer", sorted(row)
+        )
+    return Task(
+        [{**_of_round(row).config, **row["fidelities"]} for row in told],
+        [None if row["failed"] else row["reward"] for row in told],
+        name=name,
+        costs=[row["cost"] for row in told],
+    )
 
 
 def _of_curves(rows: Sequence[Row], iterations: int | str, name: str | None) -> Task:

@@ -17,7 +17,7 @@ def task_from_optuna(
     iterations: int | str | None = None,
     first_step: int = 0,
 ) -> Task:
-    """Read a study of Optuna: the parameters and value of each completed trial, in their order.
+    """Read a study of Optuna: parameters, value and seconds of each completed trial, in their order.
 
     Trials that were pruned, failed or are running are left out. With ``iterations`` the reported values
     of completed and pruned trials are read, with their progress, for a ``CurveOptimizer``; without
@@ -60,19 +60,29 @@ def task_from_optuna(
     done = [trial for trial in trials if trial.state.name == "COMPLETE"]
     check(len(done) > 0, "study", "a completed trial", f"none of {len(trials)} trials")
     configs = [FrozenConfig.from_json(trial.params) for trial in done]
-    return Task(configs, [sign * trial.value for trial in done], name=title)
+    values, costs = [sign * trial.value for trial in done], [_seconds(trial) for trial in done]
+    return Task(configs, values, name=title, costs=costs)
+
+
+def _seconds(trial: Any) -> float | None:
+    """Return how long a trial took; None if that is unknown."""
+    duration = getattr(trial, "duration", None)
+    seconds = None if duration is None else duration.total_seconds()
+    return seconds if seconds else None
 
 
 def _curve(trial: Any, sign: float, iterations: int | str, first_step: int) -> Iterator[CurvePoint]:
     """Yield the reported values of a completed or pruned trial, or else its value as that of its end."""
     if trial.state.name not in ("COMPLETE", "PRUNED"):
         return
-    config = FrozenConfig.from_json(trial.params)
-    for step, value in sorted(trial.intermediate_values.items()):
-        yield CurvePoint(config, step - first_step + 1, sign * value)
+    config, seconds = FrozenConfig.from_json(trial.params), _seconds(trial)
+    reports = {step - first_step + 1: v for step, v in sorted(trial.intermediate_values.items())}
+    for iteration, value in reports.items():
+        cost = None if seconds is None else seconds * iteration / max(reports)
+        yield CurvePoint(config, iteration, sign * value, cost if iteration > 0 else None)
     if not trial.intermediate_values and trial.state.name == "COMPLETE":
         end = trial.params.get(iterations) if isinstance(iterations, str) else iterations
-        yield CurvePoint(config, end, sign * trial.value)
+        yield CurvePoint(config, end, sign * trial.value, seconds)
 
 
 def task_from_ax(

@@ -119,11 +119,13 @@ def test_probabilities_are_measured_beside_draws(monkeypatch, tmp_path, capsys):
 
 
 def test_beliefs_are_measured_beside_long_walks(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(cold, "_LONG", Sampling(draws=500, first_steps=40))
+    short = [Sampling(draws=500, first_steps=steps) for steps in (40, 60)]
+    monkeypatch.setattr(cold, "_LONG", short)
     options = ["--tables", "svm", "--evaluations", "8", "--precisions", "float64"]
     cold.main([*options, "--seeds", "1", "--processes", "1", "--results", str(tmp_path)])
     assert "reference" in capsys.readouterr().out
     (row,) = rows_of("cold-belief", tmp_path)
+    assert row["reference: mean"] > 0
     assert 0 < row["new: mean"] < row["new: mean at 90 %"] < 5
     assert row["cost"] >= 1
 

@@ -181,7 +181,7 @@ def test_it_goes_on_from_where_it_was_and_says_how_well_it_went():
     first = sample_hyperparameters(build, generator, steps=40)
     again = sample_hyperparameters(build, generator, start=first.walkers, steps=8)
     before, after = first.walkers.raw, again.walkers.raw
-    assert (before.shape, after.shape) == ((36, 9), (20, 9))  # four walkers a number to anneal
+    assert before.shape == after.shape == (36, 9)  # four walkers a number
     assert ((after.mean(0) - before.mean(0)).abs() < 1.5 * before.std(0)).all()
     assert again.diagnosis.r_hat.shape == first.walkers.raw.shape[1:]
     assert 0 < first.accepted < 1

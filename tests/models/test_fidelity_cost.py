@@ -27,7 +27,8 @@ def power_law(X, power=1.0, floor=0.0):
     return floor + (10 ** (X[:, :1] - 0.5)) * log_shares(X[:, -1:]).mul(power).exp()
 
 
-def test_it_predicts_as_the_naive_twin_does(generator):
+@pytest.mark.parametrize("after", ["no studies", "a study", "a study of other costs"])
+def test_it_predicts_as_the_naive_twin_does(after, generator):
     X = torch.rand(9, 4, generator=generator, dtype=torch.float64)
     lowest = torch.tensor([-RANGE, -2.0], dtype=torch.float64)
 
@@ -36,9 +37,21 @@ def test_it_predicts_as_the_naive_twin_does(generator):
 
     cost = 0.01 + (X[:, :1] + shares(X[:, 2:]).sum(-1, keepdim=True)).exp()
     fresh = torch.rand(5, 4, generator=generator, dtype=torch.float64)
+    earlier, studied = None, None
+    if after != "no studies":
+        E = torch.rand(20, 4, generator=generator, dtype=torch.float64)
+        sign = 1 if after == "a study" else -1
+        told = (sign * E[:, :1] + sign * shares(E[:, 2:]).sum(-1, keepdim=True)).exp()
+        earlier = FidelityCost(E, told, shares, fidelities=2)
+
+        def studied(row):
+            *x, first, second = row
+            at = [*x, 1 + first / RANGE, 1 + second / 2.0]
+            return float(earlier(torch.tensor([at], dtype=torch.float64)))
+
     rows, points = (torch.cat([x[:, :2], shares(x[:, 2:])], -1).tolist() for x in (X, fresh))
-    expected = oracle.predicted(rows, cost.flatten().tolist(), lowest.tolist(), points)
-    actual = FidelityCost(X, cost, shares, fidelities=2)(fresh).flatten()
+    expected = oracle.predicted(rows, cost.flatten().tolist(), lowest.tolist(), points, studied)
+    actual = FidelityCost(X, cost, shares, fidelities=2, expected=earlier)(fresh).flatten()
     torch.testing.assert_close(actual, torch.tensor(expected).double(), rtol=1e-6, atol=0)
 
 
@@ -60,6 +73,30 @@ def test_a_priori_costs_are_in_proportion_to_the_shares():
     ends = torch.tensor([[0.5, 0.0], [0.5, 1.0]], dtype=torch.float64)
     lowest, whole = model(ends).flatten().tolist()
     assert whole / lowest == pytest.approx(512, rel=0.3)
+
+
+def test_costs_of_earlier_studies_count_from_the_first_evaluation(generator):
+    """Of a study in another unit: a tenfold effect of the configuration and a power of 1.4."""
+    E, X = evaluations(generator, 40), evaluations(generator, 4, highest=0.3)
+    target = evaluations(generator, 20)
+    target[:, -1] = 1.0
+    earlier = FidelityCost(E, 37.0 * power_law(E, 1.4), log_shares)
+    truth, errors = power_law(target, 1.4), {}
+    for name, expected in {"alone": None, "after": earlier}.items():
+        model = FidelityCost(X, power_law(X, 1.4), log_shares, expected=expected)
+        errors[name] = float((model(target) / truth).log().abs().mean())
+    assert errors["after"] < min(math.log(1.5), errors["alone"])
+
+
+def test_costs_of_a_study_that_misleads_are_left_out(generator):
+    E, X, target = (
+        evaluations(generator, 40),
+        evaluations(generator, 30),
+        evaluations(generator, 20),
+    )
+    opposite = FidelityCost(E, 1 / power_law(E), log_shares)
+    alone, after = (FidelityCost(X, power_law(X), log_shares, expected=e) for e in (None, opposite))
+    torch.testing.assert_close(after(target), alone(target))
 
 
 def test_the_unit_of_costs_changes_nothing(generator):

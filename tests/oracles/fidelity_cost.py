@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 class Hyperparameters(NamedTuple):
     """One point of the grid."""
 
+    by_studies: bool
     floor: float
     noise: float
     lengthscale: float
@@ -22,7 +23,13 @@ class Hyperparameters(NamedTuple):
 GRID = [
     Hyperparameters(*values)
     for values in itertools.product(
-        (0.0, 0.5, 0.8, 0.9, 0.95), (0.1, 0.3), (0.3, 1.0), (0.3, 1.0), (0.1, 0.3), (0.1, 0.5)
+        (False, True),
+        (0.0, 0.5, 0.8, 0.9, 0.95),
+        (0.1, 0.3),
+        (0.3, 1.0),
+        (0.3, 1.0),
+        (0.1, 0.3),
+        (0.1, 0.5),
     )
 ]
 
@@ -38,7 +45,8 @@ def _covariance(
     linear = sum((a[k] - 0.5) * (b[k] - 0.5) for k in range(dim))
     distance = math.dist(a[:dim], b[:dim]) / (h.lengthscale * math.sqrt(dim)) * math.sqrt(5)
     matern = (1 + distance + distance**2 / 3) * math.exp(-distance)
-    common_to_all = 100 + linear + 0.25 * common + h.curvature**2 * bends
+    usual = 0.1 if h.by_studies else 1.0
+    common_to_all = 100 + usual * (linear + 0.25 * common) + h.curvature**2 * bends
     return common_to_all + (h.level**2 + h.exponent**2 * common) * matern
 
 
@@ -47,6 +55,7 @@ def predicted(
     costs: Sequence[float],
     lowest: Sequence[float],
     fresh: Sequence[Sequence[float]],
+    expected: Callable[[Sequence[float]], float] | None = None,
 ) -> list[float]:
     """Return costs of fresh rows, by the hyperparameters of the largest marginal likelihood.
 
@@ -55,14 +64,20 @@ def predicted(
         costs: Their costs.
         lowest: Log shares of the lowest fidelities.
         fresh: Rows whose costs are predicted.
+        expected: Returns the cost of a row that earlier studies let expect.
     """
     best, answer = -math.inf, list[float]()
     dim = len(rows[0]) - len(lowest)
-    for h in GRID:
+
+    def prior_mean(row: Sequence[float], h: Hyperparameters) -> float:
+        return math.log(expected(row)) if expected and h.by_studies else sum(row[dim:])
+
+    for h in GRID if expected else [h for h in GRID if not h.by_studies]:
         floor = h.floor * min(costs)
         shares = [1 - floor / cost for cost in costs]
         values = [
-            math.log(cost - floor) - sum(row[dim:]) for row, cost in zip(rows, costs, strict=True)
+            math.log(cost - floor) - prior_mean(row, h)
+            for row, cost in zip(rows, costs, strict=True)
         ]
         level = sorted(values)[(len(values) - 1) // 2]
         K = np.array([[_covariance(a, b, lowest, h) for b in rows] for a in rows])
@@ -80,7 +95,7 @@ def predicted(
                 floor
                 + math.exp(
                     level
-                    + sum(z[dim:])
+                    + prior_mean(z, h)
                     + sum(
                         _covariance(z, a, lowest, h) * s for a, s in zip(rows, solved, strict=True)
                     )

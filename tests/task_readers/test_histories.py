@@ -140,6 +140,24 @@ def test_a_history_of_subsets_is_of_equal_fidelities():
     assert bc.task_from_history(history, where=lambda row: True).values == (0.0, 1.0, 2.0, None)
 
 
+def test_a_history_of_subsets_is_read_with_its_fidelities_and_costs():
+    optimizer = bc.SubsetOptimizer(LINE, sampling=QUICK, seed=1)
+    for number in range(4):
+        decision = optimizer.ask()
+        optimizer.tell(decision, math.nan if number == 3 else float(number), cost=number + 1.0)
+    optimizer.ask()
+    history = optimizer.history
+    for form in both_forms(history):
+        task = bc.task_from_history(form, fidelities=True, name="parts")
+        rows = [{**row["config"], **row["fidelities"]} for row in history[:4]]
+        costs = [1.0, 2.0, 3.0, 4.0]
+        assert task == bc.Task(rows, [0.0, 1.0, 2.0, None], name="parts", costs=costs)
+    later = bc.SubsetOptimizer(LINE, tasks=[task], sampling=QUICK, seed=2)
+    assert 0 <= later.ask().config["x"] <= 1
+    with pytest.raises(InvalidArgumentError, match="history: Expected rows of a SubsetOptimizer"):
+        bc.task_from_history(online_history(), fidelities=True)
+
+
 def test_a_history_of_twins_has_configurations_before_schedules():
     space = bc.SearchSpace({"lr": bc.Scheduled(1e-3, 1e-1, base="cosine")})
     tuner = bc.TwinTuner(space, 40, start={"lr": 1e-3})

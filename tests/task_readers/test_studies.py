@@ -1,6 +1,7 @@
 """Studies of Optuna and experiments of Ax as earlier tasks."""
 
 import math
+from datetime import timedelta
 from types import SimpleNamespace as Fake
 
 import pytest
@@ -77,7 +78,9 @@ def test_a_real_study_of_optuna():
     study.optimize(objective, n_trials=8)
     task = bc.task_from_optuna(study)
     done = [trial for trial in study.trials if trial.number != 2]
-    assert task == bc.Task([t.params for t in done], [-t.value for t in done], name="real")
+    seconds = [t.duration.total_seconds() for t in done]
+    configs, values = [t.params for t in done], [-t.value for t in done]
+    assert task == bc.Task(configs, values, name="real", costs=seconds)
     space = {"lr": bc.Real(1e-4, 1e-1, log=True), "policy": bc.Choice(["a", None])}
     encoded = task.in_space(bc.SearchSpace({**space, "drop": bc.Real(0, 0.5)}))
     assert len(encoded.points) == 7
@@ -196,6 +199,17 @@ def test_curves_of_optuna_are_read_with_their_progress():
     assert task.progress == (0.25, 0.5, 0.75, 1.0, 0.25, 0.5)
     later = optuna_study(curve(0.1, 1.0, 0.5, first=1))
     assert bc.task_from_optuna(later, iterations=2, first_step=1).progress == (0.5, 1.0)
+
+
+def test_seconds_of_optuna_are_costs():
+    """A report costs its share of the seconds of its trial, pruned or not; 0 seconds are unknown."""
+    first, second = curve(0.1, 1.0, 0.5, 0.25, 0.2), curve(0.2, 2.0, 1.0, state="PRUNED")
+    first.duration, second.duration = timedelta(seconds=8), timedelta(seconds=3)
+    task = bc.task_from_optuna(optuna_study(first, second), iterations=4)
+    assert task.costs == (2.0, 4.0, 6.0, 8.0, 1.5, 3.0)
+    third, fourth = curve(0.3, 1.0), curve(0.4, 1.0)
+    third.duration, fourth.duration = timedelta(0), None
+    assert bc.task_from_optuna(optuna_study(first, third, fourth)).costs == (8.0, None, None)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from botorch_costly.ask_tell.domain import digest_of
 from botorch_costly.ask_tell.surroundings import one_thread
 from botorch_costly.device import Tkwargs
 from botorch_costly.models import TaskEnsemble
+from botorch_costly.models.fidelity_cost import FidelityCost, LogShares
 from botorch_costly.numerics.growth import Marks
 from botorch_costly.numerics.portfolio import greedy_portfolio
 from botorch_costly.numerics.robust import normal_scores
@@ -19,6 +20,7 @@ from botorch_costly.space import SearchSpace
 from botorch_costly.task_advice import first_proposal
 from botorch_costly.task_encoding import EncodedTask, representative
 from botorch_costly.task_records import Task, check_tasks
+from botorch_costly.tuners.earlier.costs import Costs, costs_of, expected_cost
 from botorch_costly.tuners.earlier.extrapolation import ends_of
 
 _FIRST, _LONGEST = 3, 50  # size of the portfolio, and of the one from which it is taken
@@ -65,7 +67,9 @@ class EarlierStudies:
         studies = [task.in_space(space, fill=fill) for task in tasks]
         tables = [table for s in studies for table in (s.points, s.values)]
         tables += [torch.tensor(task.progress) for task in tasks if task.progress is not None]
-        self.digest = digest_of(tables)
+        pairs = [costs_of(task, study) for task, study in zip(tasks, studies, strict=True)]
+        self._costs = [costs for costs in pairs if costs is not None and fidelities is not None]
+        self.digest = digest_of([*tables, *(costs.whole for costs in self._costs)])
         self._fidelities = 0 if fidelities is None else fidelities.dim
         self._empty = torch.empty(0, space.dim, **tkwargs)
         self._ensemble = None
@@ -74,9 +78,9 @@ class EarlierStudies:
         self._advised = torch.tensor(advised, dtype=torch.bool, device=self._empty.device)
         self._proposed = self._empty
         if studies:
-            pairs = [_ends(task, study, sign) for task, study in zip(tasks, studies, strict=True)]
+            ends = [_ends(task, study, sign) for task, study in zip(tasks, studies, strict=True)]
             points, scores = zip(
-                *(representative(x, normal_scores(y)) for x, y in pairs), strict=True
+                *(representative(x, normal_scores(y)) for x, y in ends), strict=True
             )
             best = [
                 x[y.topk(min(_BEST, len(y))).indices] for x, y in zip(points, scores, strict=True)
@@ -103,6 +107,12 @@ class EarlierStudies:
             return X.new_empty(len(X), 0)
         target = X.new_ones(len(X), self._fidelities)
         return self._ensemble.means(torch.cat([X, target], -1).to(self._empty)).mT.to(X)
+
+    def expected_cost(self, log_shares: LogShares) -> FidelityCost | None:
+        """Return what evaluations cost by the studies, up to a factor; None if they do not tell."""
+        device = self._empty.device
+        costs = [Costs(points.to(device), whole.to(device)) for points, whole in self._costs]
+        return expected_cost(costs, log_shares, self._fidelities)
 
     def marks(self, x: Tensor, share: Tensor) -> Marks:
         """Return configurations ``n x d`` after shares of their trainings, with the studies' means."""

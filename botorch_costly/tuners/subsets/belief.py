@@ -108,6 +108,7 @@ class SubsetBelief:
     ) -> None:
         self._dim, self._fidelities, self._earlier = space.dim, fidelities.dim, earlier
         self._log_shares = log_shares(fidelities)
+        self._expected = None if earlier is None else earlier.expected_cost(self._log_shares)
         self._moving = _numbers(space)
         self._sampling, self._generator = sampling, generator
         self._walkers: Walkers | None = None
@@ -138,7 +139,11 @@ class SubsetBelief:
         unit = data.costs.median()  # multiples of it fit into single precision
         shares = (data.costs / unit).clamp(1 / LARGEST_SHARE, LARGEST_SHARE)
         cost = FidelityCost(
-            data.points.double(), shares.unsqueeze(-1), self._log_shares, self._fidelities
+            data.points.double(),
+            shares.unsqueeze(-1),
+            self._log_shares,
+            self._fidelities,
+            self._expected,
         )
         return Beliefs(model, cost, float(unit), best)
 

@@ -14,6 +14,7 @@ from botorch_costly.errors import (
     StateMismatchError,
 )
 from botorch_costly.tuners.earlier import EarlierStudies
+from botorch_costly.tuners.subsets.belief import log_shares
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1.0, log=True), "width": bc.Integer(1, 9)})
 SHARE = bc.SearchSpace({"fraction": bc.Real(1 / 64, 1.0, log=True)})
@@ -99,6 +100,52 @@ def test_fidelities_of_a_study_are_read_at_the_target():
     width = SPACE.encode({"lr": 0.01, "width": 6})[1:].expand(41, -1)
     means = earlier.means(torch.cat([rates.unsqueeze(-1), width], -1)).squeeze(-1)
     assert abs(float(rates[means.argmax()]) - 0.5) < 0.08  # 0.5 is a rate of 0.01
+
+
+def cost_of(config, share):
+    return (0.5 + config["width"] / 9) * share**1.5
+
+
+def costly(number=40, seed=0, unit=60.0, stopped=False):
+    """A study that tells its costs, in another unit, perhaps of trainings that were stopped early."""
+    configs = [{**c, "fraction": 2.0 ** -(k % 6)} for k, c in enumerate(configs_of(number, seed))]
+    progress = [0.25 if stopped and k % 2 else 1.0 for k in range(number)]
+    costs = [unit * cost_of(c, c["fraction"]) * p for c, p in zip(configs, progress, strict=True)]
+    costs[3] = None
+    values = [loss(config, config["fraction"]) for config in configs]
+    return bc.Task(configs, values, costs=costs, progress=progress)
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_costs_of_studies_are_expected_of_a_search(stopped):
+    tasks = [costly(), costly(seed=1, unit=1e-3, stopped=stopped), study()]
+    options = {"dtype": torch.float64, "device": "cpu"}
+    earlier = EarlierStudies(SPACE, tasks, -1.0, fill=None, tkwargs=options, fidelities=SHARE)
+    configs, shares = configs_of(30, 7), [2.0 ** -(k % 6) for k in range(30)]
+    points = torch.stack([SPACE.encode(config) for config in configs])
+    at = torch.stack([SHARE.encode({"fraction": share}) for share in shares])
+    expected = earlier.expected_cost(log_shares(SHARE))(torch.cat([points, at], -1)).squeeze(-1)
+    truth = torch.tensor([cost_of(c, s) for c, s in zip(configs, shares, strict=True)])
+    ratio = (expected / truth).log()
+    assert float(ratio.std()) < 0.15
+
+
+def test_few_costs_expect_nothing():
+    task = costly(number=4)  # one of which is unknown
+    two = bc.Task(task.configs[1:], task.values[1:], costs=task.costs[1:])
+    options = {"dtype": torch.float64, "device": "cpu"}
+    for tasks in ([two], [study()], []):
+        earlier = EarlierStudies(SPACE, tasks, -1.0, fill=None, tkwargs=options, fidelities=SHARE)
+        assert earlier.expected_cost(log_shares(SHARE)) is None
+
+
+def test_a_search_after_studies_with_costs_goes_on_as_if_never_stopped():
+    ours, theirs = made([costly()]), made([costly()])
+    play(ours, 6)
+    theirs.load_state_dict(copy.deepcopy(ours.state_dict()))
+    assert play(ours, 2) == play(theirs, 2)
+    with pytest.raises(StateMismatchError, match="tasks"):
+        made([costly(unit=1.0)]).load_state_dict(ours.state_dict())
 
 
 def test_no_studies_are_no_other_search():

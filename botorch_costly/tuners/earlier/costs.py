@@ -1,0 +1,62 @@
+"""What evaluations of earlier studies cost, as one model of configurations and fidelities."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from botorch_costly.models.fidelity_cost import FidelityCost, LogShares
+from botorch_costly.numerics.spread_rows import evenly_spread
+from botorch_costly.task_encoding import EncodedTask
+from botorch_costly.task_records import Task
+
+_FEWEST = 3  # costs that say something of a study
+_MOST = 256  # rows of all studies together
+
+
+class Costs(NamedTuple):
+    """What evaluations of one study cost."""
+
+    points: Tensor  # configurations and fidelities, encoded, shape: (n, d)
+    whole: Tensor  # costs, of whole trainings, shape: (n, 1)
+
+
+def costs_of(task: Task, study: EncodedTask) -> Costs | None:
+    """Return the costs of a study; None if it tells fewer than three.
+
+    An evaluation that was stopped early counts with the cost of a whole one.
+    """
+    if task.costs is None:
+        return None
+    pairs = [(task.costs[number], task.shares[number]) for number in study.kept]
+    rows = [row for row, (cost, _) in enumerate(pairs) if cost is not None]
+    if len(rows) < _FEWEST:
+        return None
+    whole = [[cost / share] for cost, share in pairs if cost is not None]
+    return Costs(study.points[rows], study.points.new_tensor(whole))
+
+
+def expected_cost(
+    studies: Sequence[Costs], log_shares: LogShares, fidelities: int
+) -> FidelityCost | None:
+    """Return the cost that earlier studies let expect, up to a factor; None without one.
+
+    Studies may have different units: the costs of each are divided by what it lets expect in the middle
+    of the space, at the target.
+
+    Args:
+        studies: Costs of the studies.
+        log_shares: Returns the logarithms of encoded fidelities as shares of the target.
+        fidelities: Number of fidelities, the last columns.
+    """
+    if not studies:
+        return None
+    relative = []
+    for points, whole in studies:
+        middle = points.new_full((1, points.shape[-1]), 0.5)
+        middle[:, -fidelities:] = 1.0
+        relative.append(whole / FidelityCost(points, whole, log_shares, fidelities)(middle))
+    points, cost = torch.cat([study.points for study in studies]), torch.cat(relative)
+    few = evenly_spread(len(points), _MOST)
+    return FidelityCost(points[few], cost[few], log_shares, fidelities)
