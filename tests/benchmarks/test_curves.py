@@ -201,7 +201,8 @@ def test_verdicts_compare_ours_with_each_policy_on_the_seeds_of_both() -> None:
 def test_a_search_after_earlier_studies_is_played(monkeypatch):
     case = earlier.Case(rising(), [rising(seed=1), rising(seed=2)])
     monkeypatch.setattr(earlier, "CASES", {"rising": lambda seed: case})
-    rows = [earlier.measure(Task("rising", policy, 0)) for policy in earlier.POLICIES]
+    quick = [policy for policy in earlier.POLICIES if policy != "kronecker"]
+    rows = [earlier.measure(Task("rising", policy, 0)) for policy in quick]
     of = {row["policy"]: row for row in rows}
     assert of["with studies"]["at 2"] < 0.05
     assert of["portfolio"]["at 2"] < 0.05
