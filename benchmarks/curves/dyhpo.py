@@ -40,8 +40,8 @@ def dyhpo(problem: CurveProblem, seed: int, budget: float) -> Steps:
             table, steps = run.table(), [run.done.get(c, 0) for c in choice]
             mean, sd = model.moments(table, choice, steps)
             config = choice[int(log_improvement(mean, sd, thresholds(table)[steps]).argmax())]
-        told = yield Ask(config, run.next_stop(config))
-        run.told(config, told)
+        segment = yield Ask(config, run.next_stop(config))
+        run.told(config, segment)
 
 
 def thresholds(table: Tensor) -> Tensor:
@@ -87,11 +87,11 @@ class _NextSteps:
 
     def moments(self, table: Tensor, choice: list[int], steps: list[int]) -> tuple[Tensor, Tensor]:
         """Return mean and standard deviation of the rewards of configurations at steps from 0."""
-        rows, known = step_inputs(self._X, table), ~table.isnan()
-        seen = table[known]
+        rows, observed = step_inputs(self._X, table), ~table.isnan()
+        seen = table[observed]
         centre, unit = seen.mean(), seen.std().clamp_min(_LEAST)
         targets = ((seen - centre) / unit).unsqueeze(-1)
-        model = self._conditioned(SingleTaskGP(rows[known], targets, outcome_transform=None))
+        model = self._conditioned(SingleTaskGP(rows[observed], targets, outcome_transform=None))
         with torch.no_grad():
             posterior = model.posterior(rows[choice, steps].unsqueeze(-2))
         mean, variance = posterior.mean.flatten(), posterior.variance.flatten()

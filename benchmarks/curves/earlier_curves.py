@@ -40,9 +40,13 @@ class Study(NamedTuple):
 
 
 def study_of(problem: CurveProblem, configs: Tensor) -> Study:
-    """Return the study of some configurations of a problem, all trained to their ends."""
-    curves = [on_grid(problem, c, problem.rewards[c]) for c in configs.tolist()]
-    return Study(problem.inputs[configs], torch.stack(curves), problem.costs[configs])
+    """Return the study of some configurations of a problem, all trained to their ends.
+
+    A training that broke has the lowest reward of all from there on.
+    """
+    curves = torch.stack([on_grid(problem, c, problem.rewards[c]) for c in configs.tolist()])
+    lowest = float(curves.nan_to_num(math.inf).min())
+    return Study(problem.inputs[configs], curves.nan_to_num(lowest), problem.costs[configs])
 
 
 class Learnt:
@@ -51,10 +55,10 @@ class Learnt:
     def __init__(self, studies: Sequence[Study]) -> None:
         many = min(len(study.X) for study in studies)
         X, curves, costs = (
-            torch.stack([part[:many] for part in parts]) for parts in zip(*studies, strict=True)
+            torch.stack([rows[:many] for rows in column]) for column in zip(*studies, strict=True)
         )
         flat = curves.flatten(1)
-        centre, unit = (part.view(-1, 1, 1) for part in (flat.mean(1), flat.std(1)))
+        centre, unit = (moment.view(-1, 1, 1) for moment in (flat.mean(1), flat.std(1)))
         logs = costs.clamp_min(LEAST_COST).log().unsqueeze(-1)
         self._X = X
         self._values = torch.cat([(curves - centre) / unit.clamp_min(_LEAST), logs], -1)
@@ -119,15 +123,15 @@ class Learnt:
             choice: Configurations.
             steps: A step for each of them.
         """
-        rows, known = _rows(X), ~table.isnan()
-        seen, points = rows[known], rows[choice, steps]
+        rows, observed = _rows(X), ~table.isnan()
+        seen, points = rows[observed], rows[choice, steps]
         with torch.no_grad():
             covariance = self._kernel(seen).to_dense()
             factor = torch.linalg.cholesky(
                 covariance + self._noise * torch.eye(len(seen), dtype=X.dtype)
             )
-            scale, shift = units(table[known], mean[known], factor)
-            left = scale * table[known] + shift - mean[known]
+            scale, shift = units(table[observed], mean[observed], factor)
+            left = scale * table[observed] + shift - mean[observed]
             half = torch.linalg.solve_triangular(
                 factor, self._kernel(seen, points).to_dense(), upper=False
             )
@@ -157,10 +161,10 @@ def units(values: Tensor, mean: Tensor, factor: Tensor) -> tuple[float, float]:
     """
     columns = torch.stack([torch.ones_like(values), values, mean], -1)
     white = torch.linalg.solve_triangular(factor, columns, upper=False)
-    one, y, m = white.T
-    free_y, free_m = (v - one * (one @ v) / (one @ one) for v in (y, m))
+    ones, y, m = white.T
+    free_y, free_m = (v - ones * (ones @ v) / (ones @ ones) for v in (y, m))
     square, product = float(free_y @ free_y), float(free_y @ free_m)
     scale = 1.0
     if square > _LEAST * float(y @ y):
         scale = (product + math.sqrt(product**2 + 4 * square * (len(values) - 1))) / (2 * square)
-    return scale, float(one @ (m - scale * y) / (one @ one))
+    return scale, float(ones @ (m - scale * y) / (ones @ ones))

@@ -41,8 +41,8 @@ def quick_tune(studies: Sequence[Study]) -> Policy:
                 gain = log_improvement(*believed, thresholds(table)[steps])
                 promise = gain - log_step_costs(run, log_costs)[choice]
             config = choice[int(promise.argmax())]
-            told = yield Ask(config, run.next_stop(config))
-            run.told(config, told)
+            segment = yield Ask(config, run.next_stop(config))
+            run.told(config, segment)
 
     return policy
 
