@@ -20,6 +20,7 @@ from typing import Any
 
 import torch
 from botorch.models import SingleTaskGP
+from botorch.settings import validate_input_scaling
 from torch import Generator, Tensor
 
 from benchmarks.curves.play import SHARES, Ask, Steps
@@ -91,7 +92,9 @@ class _NextSteps:
         seen = table[observed]
         centre, unit = seen.mean(), seen.std().clamp_min(_LEAST)
         targets = ((seen - centre) / unit).unsqueeze(-1)
-        model = self._conditioned(SingleTaskGP(rows[observed], targets, outcome_transform=None))
+        with validate_input_scaling(False):  # rewards may all be equal at first
+            model = SingleTaskGP(rows[observed], targets, outcome_transform=None)
+        model = self._conditioned(model)
         with torch.no_grad():
             posterior = model.posterior(rows[choice, steps].unsqueeze(-2))
         mean, variance = posterior.mean.flatten(), posterior.variance.flatten()
