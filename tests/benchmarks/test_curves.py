@@ -212,6 +212,14 @@ def test_a_search_after_earlier_studies_is_played(monkeypatch):
     assert "alone against" in said
 
 
+def test_a_few_policies_are_enough_for_a_table(monkeypatch, tmp_path, capsys):
+    case = earlier.Case(rising(), [rising(seed=1)])
+    monkeypatch.setattr(earlier, "CASES", {"enduro after pong": lambda seed: case})
+    earlier.main(["--smoke", "--processes", "1", "--results", str(tmp_path)])
+    text = capsys.readouterr().out
+    assert all(policy in text for policy in ("with studies", "dyhpo", "quick-tune"))
+
+
 def test_misleading_studies_hold_other_values():
     case = earlier.Case(rising(), [rising(seed=1)])
     (true,), (negated,), (shuffled,) = (
