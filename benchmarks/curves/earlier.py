@@ -5,18 +5,27 @@ tasks; a game with those of the other game, or of itself with other seeds. Also 
 shuffled, which mislead. Budgets are in means of the cost of a whole training; regrets are shares of the
 range of all rewards.
 
+Rivals: DyHPO and a latent Kronecker model with ifBO's acquisition function know no earlier study;
+Quick-Tune knows the curves of the same trainings from their beginning, and their costs, where ours sees
+final values alone.
+
 The defaults were chosen on the tasks "lcbench, 0 to 9"; nothing was chosen on the others.
 """
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
+from benchmarks.curves.dyhpo import dyhpo
+from benchmarks.curves.earlier_curves import Study, study_of
+from benchmarks.curves.gaussian import kronecker, random_horizon
 from benchmarks.curves.ours import curve_optimizer, numbers_of, space_of
 from benchmarks.curves.play import Ask, Policy, Steps, play, regret_at
+from benchmarks.curves.quick_tune import quick_tune
 from benchmarks.curves.tables import TASKS, reinforcement, surrogate
 from benchmarks.curves.tabular import Task as Key
 from benchmarks.curves.tabular import regrets, verdicts
@@ -27,10 +36,12 @@ from botorch_costly.problems import CurveProblem
 
 NAME = "curves-earlier"
 BUDGETS = (1, 2, 3, 5, 7, 10)
-OURSELF, ALONE, MISLED = "with studies", "alone", ("negated", "shuffled")
+OURSELF, ALONE = "with studies", "alone"
+MISLED = ("negated", "shuffled", "quick-tune, negated")
 _STUDIES, _CONFIGS = 10, 100
 _CHOSEN_ON = 10  # tasks of LCBench on which defaults were chosen
 _PORTFOLIO = 30
+_SMOKE = (OURSELF, "dyhpo", "quick-tune")
 
 
 class Case(NamedTuple):
@@ -64,15 +75,27 @@ CASES: dict[str, Callable[[int], Case]] = {
 
 def studies_of(case: Case, seed: int, *, sign: float = 1.0, shuffled: bool = False) -> list[Task]:
     """Return the final values of some configurations of each earlier study."""
-    generator, studies = torch.Generator().manual_seed(seed), []
-    for problem in case.earlier:
-        drawn = torch.randperm(len(problem), generator=generator)[:_CONFIGS]
+    studies = []
+    for problem, drawn, order in _drawn(case, seed):
         values = problem.rewards[drawn, problem.lengths[drawn] - 1]
-        order = torch.randperm(len(drawn), generator=generator)
         values = sign * (values[order] if shuffled else values)
         names = space_of(problem).names
         studies.append(Task(problem.inputs[drawn], values, names=names))
     return studies
+
+
+def curves_of(case: Case, seed: int, *, sign: float = 1.0) -> list[Study]:
+    """Return the curves and costs of the configurations of ``studies_of``."""
+    studies = [study_of(problem, drawn) for problem, drawn, _ in _drawn(case, seed)]
+    return [study._replace(curves=sign * study.curves) for study in studies]
+
+
+def _drawn(case: Case, seed: int) -> Iterator[tuple[CurveProblem, Tensor, Tensor]]:
+    """Yield each earlier study, some of its configurations, and an order that shuffles these."""
+    generator = torch.Generator().manual_seed(seed)
+    for problem in case.earlier:
+        drawn = torch.randperm(len(problem), generator=generator)[:_CONFIGS]
+        yield problem, drawn, torch.randperm(len(drawn), generator=generator)
 
 
 def whole(studies: Sequence[Task], warm_start: int, count: int | None = None) -> Policy:
@@ -100,6 +123,10 @@ POLICIES: dict[str, Callable[[Case, int], Policy]] = {
     "shuffled": lambda case, seed: curve_optimizer(tasks=studies_of(case, seed, shuffled=True)),
     "finals": lambda case, seed: whole(studies_of(case, seed), 0),
     "portfolio": lambda case, seed: whole(studies_of(case, seed), _PORTFOLIO, _PORTFOLIO),
+    "dyhpo": lambda case, seed: dyhpo,
+    "quick-tune": lambda case, seed: quick_tune(curves_of(case, seed)),
+    "quick-tune, negated": lambda case, seed: quick_tune(curves_of(case, seed, sign=-1.0)),
+    "kronecker": lambda case, seed: random_horizon(kronecker),
 }
 
 
@@ -125,6 +152,9 @@ def main(arguments: list[str]) -> None:
     """Measure, store the rows and print the table."""
     about = "regret against what was paid, on recorded learning curves, after earlier studies"
     parser = sweep_parser(NAME, about, seeds=20, tables=CASES, policies=POLICIES)
+    parser.add_argument("--smoke", action="store_true", help="three policies on a game and a seed")
     options = parser.parse_args(arguments)
+    if options.smoke:
+        options.tables, options.policies, options.seeds = ["enduro after pong"], _SMOKE, 1
     wanted = tasks_of(Key, options, options.tables, options.policies)
     print(text(measured(NAME, wanted, measure, options)))

@@ -27,17 +27,14 @@ from gpytorch.kernels import ProductKernel, ScaleKernel
 from torch import Generator, Tensor
 
 from benchmarks.curves.play import LEAST_COST, SHARES, Ask, Policy, Steps, on_grid
+from benchmarks.curves.stepwise import AT_FIRST, GROWTH, MOST_STEPS, Stepwise, grid_shares
 from benchmarks.harness.gaussian import fitted
 from botorch_costly.kernels import FreezeThawKernel
 from botorch_costly.models import CurveGP, LogLinearCost, fit_curves
 from botorch_costly.problems import CurveProblem
-from botorch_costly.problems.curves import Segment
 
-_AT_FIRST = 3
 _CANDIDATES = 128  # new configurations among which curve models choose
 _DRAWS = 64
-_GROWTH = 1.2  # factor in steps from which a curve model is made anew
-_MOST_STEPS = 30  # of a fit of one
 Worth = Callable[[CurveProblem, dict[int, Tensor], Generator], Tensor]
 
 
@@ -54,7 +51,7 @@ def whole_trainings(worth: Worth, *, per_cost: bool) -> Policy:
         costs: dict[int, float] = {}
         while len(curves) < len(problem):
             config = order[len(curves)]
-            if len(curves) >= _AT_FIRST:
+            if len(curves) >= AT_FIRST:
                 values = worth(problem, curves, generator)
                 config = _improving(problem, list(curves), values, costs if per_cost else None)
             told = yield Ask(config, int(problem.lengths[config]))
@@ -116,7 +113,7 @@ MakeBelief = Callable[[Tensor, Tensor], CurveBelief]
 def freeze_thaw(X: Tensor, curves: Tensor) -> CurveBelief:
     """Return the belief of a GP: an end for each configuration, and a way there that decays."""
     known = ~curves.isnan()
-    grid = _shares().expand(len(X), -1).unsqueeze(-1)
+    grid = grid_shares().expand(len(X), -1).unsqueeze(-1)
     rows = torch.cat([X.unsqueeze(1).expand(-1, SHARES, -1), grid], -1)
     columns = tuple(range(X.shape[-1]))
     end, way = (
@@ -125,7 +122,7 @@ def freeze_thaw(X: Tensor, curves: Tensor) -> CurveBelief:
     decay = ProductKernel(way, FreezeThawKernel(active_dims=(len(columns),)))
     kernel = ScaleKernel(end) + ScaleKernel(decay)
     model = SingleTaskGP(rows[known], curves[known].unsqueeze(-1), covar_module=kernel)
-    fitted(model, steps=_MOST_STEPS)
+    fitted(model, steps=MOST_STEPS)
 
     def moments(points: Tensor, at: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
         rows = torch.cat([points, at.unsqueeze(-1)], -1).unsqueeze(-2)
@@ -141,11 +138,11 @@ def kronecker(X: Tensor, curves: Tensor) -> CurveBelief:
     Its own kernel over configurations has no bounds: lengthscales of 1e-9 were fitted, and nothing could
     be sampled. So it has the one of BoTorch's default models.
     """
-    shares = _shares().unsqueeze(-1)
+    shares = grid_shares().unsqueeze(-1)
     space = get_covar_module_with_dim_scaled_prior(ard_num_dims=X.shape[-1])
     model = LatentKroneckerGP(X, shares, curves, covar_module_X=space)
     with model.use_iterative_methods():
-        fitted(model, steps=_MOST_STEPS)
+        fitted(model, steps=MOST_STEPS)
 
     def moments(points: Tensor, at: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
         seed = int(torch.randint(2**31, (1,), generator=generator))
@@ -167,83 +164,36 @@ def random_horizon(make: MakeBelief) -> Policy:
     """
 
     def policy(problem: CurveProblem, seed: int, budget: float) -> Steps:
-        run = _Stepwise(problem, Generator().manual_seed(seed))
+        generator = Generator().manual_seed(seed)
+        run = Stepwise(problem, generator)
         belief, at_fit = None, 0
-        while (choice := run.choice()) is not None:
+        while choice := run.choice(_CANDIDATES):
             config = choice[0]
-            if len(run.curves) >= _AT_FIRST and run.best > -math.inf:
-                if belief is None or run.steps >= _GROWTH * at_fit:
+            if len(run.curves) >= AT_FIRST and run.best > -math.inf:
+                if belief is None or run.steps >= GROWTH * at_fit:
                     belief, at_fit = make(*run.seen()), run.steps
-                config = run.most_probable(belief, choice)
+                config = _most_probable(problem, run, belief, choice, generator)
             told = yield Ask(config, run.next_stop(config))
             run.told(config, told)
 
     return policy
 
 
-class _Stepwise:
-    """Trainings that go on by steps of a grid."""
-
-    def __init__(self, problem: CurveProblem, generator: Generator) -> None:
-        self._problem, self._generator = problem, generator
-        self._order = torch.randperm(len(problem), generator=generator).tolist()
-        self.curves: dict[int, Tensor] = {}
-        self._done: dict[int, int] = {}
-        self._broken: set[int] = set()
-
-    @property
-    def steps(self) -> int:
-        return sum(self._done.values())
-
-    @property
-    def best(self) -> float:
-        return max((float(c[-1]) for c in self.curves.values() if len(c)), default=-math.inf)
-
-    def choice(self) -> list[int] | None:
-        """Return what may be trained, new configurations first; None if nothing is left."""
-        fresh = [config for config in self._order if config not in self._done][:_CANDIDATES]
-        going_on = [c for c, done in self._done.items() if c not in self._broken and done < SHARES]
-        return (fresh + going_on) or None
-
-    def seen(self) -> tuple[Tensor, Tensor]:
-        """Return configurations and curves; one without a reward has the lowest of all at its end."""
-        curves = [on_grid(self._problem, c, v) for c, v in self.curves.items()]
-        lowest = min(float(v.min()) for v in self.curves.values() if len(v))
-        for config, curve in zip(self.curves, curves, strict=True):
-            if config in self._broken:
-                curve[-1] = lowest
-        return self._problem.inputs[list(self.curves)], torch.stack(curves)
-
-    def most_probable(self, belief: CurveBelief, choice: list[int]) -> int:
-        """Return what most probably beats the threshold at the horizon."""
-        horizon = int(torch.randint(1, SHARES + 1, (1,), generator=self._generator))
-        power = -4 + 3 * float(torch.rand(1, generator=self._generator))
-        threshold = self.best + 10**power * (self._problem.best - self.best)
-        at = [min(self._done.get(config, 0) + horizon, SHARES) / SHARES for config in choice]
-        shares = torch.tensor(at, dtype=torch.float64)
-        with torch.no_grad():
-            mean, sd = belief(self._problem.inputs[choice], shares, self._generator)
-        return choice[int(((mean - threshold) / sd).argmax())]
-
-    def next_stop(self, config: int) -> int:
-        """Return the iteration of the next step that is a further one."""
-        length, before = int(self._problem.lengths[config]), len(self.curves.get(config, ()))
-        done = self._done.get(config, 0) + 1
-        while math.ceil(done * length / SHARES) <= before:
-            done += 1
-        until = math.ceil(done * length / SHARES)
-        self._done[config] = done if until < length else SHARES
-        return until
-
-    def told(self, config: int, segment: Segment) -> None:
-        """Enter what a step has shown."""
-        self.curves[config] = segment.curve
-        if segment.broken:
-            self._broken.add(config)
-
-
-def _shares() -> Tensor:
-    return torch.arange(1, SHARES + 1, dtype=torch.float64) / SHARES
+def _most_probable(
+    problem: CurveProblem,
+    run: Stepwise,
+    belief: CurveBelief,
+    choice: list[int],
+    generator: Generator,
+) -> int:
+    """Return what most probably beats the threshold at the horizon."""
+    horizon = int(torch.randint(1, SHARES + 1, (1,), generator=generator))
+    power = -4 + 3 * float(torch.rand(1, generator=generator))
+    threshold = run.best + 10**power * (problem.best - run.best)
+    at = [min(run.done.get(config, 0) + horizon, SHARES) / SHARES for config in choice]
+    with torch.no_grad():
+        mean, sd = belief(problem.inputs[choice], torch.tensor(at, dtype=torch.float64), generator)
+    return choice[int(((mean - threshold) / sd).argmax())]
 
 
 MODELS: dict[str, Policy] = {

@@ -75,7 +75,7 @@ def regrets(rows: Sequence[Row], budgets: Sequence[int] = BUDGETS) -> str:
 def verdicts(rows: Sequence[Row], budgets: Sequence[int] = BUDGETS, ourself: str = OURSELF) -> str:
     """Return where our optimizer is better or worse than each other policy, on the seeds of both."""
     tables = grouped(rows, "table")
-    width = 2 + max(2 * len(budgets) + 6, *map(len, tables))
+    width = 2 + max([2 * len(budgets) + 6, *map(len, tables)])
     title = f"{ourself} against"
     lines = [f"{title:<30}" + "".join(f"{table:>{width}}" for table in tables)]
     for policy in dict.fromkeys(row["policy"] for row in rows if row["policy"] != ourself):
