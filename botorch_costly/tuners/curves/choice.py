@@ -26,7 +26,8 @@ _FIRST = 3  # random configurations without divergence before the model decides 
 _MOST_FIRST = 9  # ... and the largest number of random configurations
 _SPREAD = 512  # Sobol points that represent a large space
 _AROUND, _DISTANCE = 4, 0.05  # points around each trained configuration, and their distance to it
-_STEPS = 25  # steps of the local search
+_STEPS = 25  # steps of the local search ...
+_SLOPE, _GAIN = 1e-2, 1e-3  # ... which ends at a slope or a relative gain of the logarithm this small
 
 
 class Choice(NamedTuple):
@@ -100,12 +101,13 @@ class NewPoints:
         left = self._portfolio[~_trained(self._portfolio, trainings, CLOSE)]
         return left[0] if len(left) else None
 
-    def others(self, trainings: Trainings) -> list[Training]:
-        """Return the trainings whose configurations are not of the portfolio."""
-        if not len(self._portfolio):
-            return list(trainings)
+    def by_origin(self, trainings: Trainings) -> tuple[list[Training], list[Training]]:
+        """Return the trainings of the portfolio's configurations, and the others."""
+        if not len(self._portfolio) or not len(trainings):
+            return [], list(trainings)
         first = among(trainings.points, self._portfolio, CLOSE).tolist()
-        return [t for t, is_first in zip(trainings, first, strict=True) if not is_first]
+        pairs = list(zip(trainings, first, strict=True))
+        return [t for t, is_first in pairs if is_first], [t for t, is_first in pairs if not is_first]
 
     def random(self, trainings: Trainings) -> Tensor | None:
         """Return a random new configuration, shape ``(d,)``; None if all have been trained."""
@@ -131,6 +133,8 @@ class NewPoints:
             points,
             num_starts=self._starts,
             max_iter=_STEPS if self._listed is None else 0,
+            gradient_tolerance=_SLOPE,
+            value_tolerance=_GAIN,
             round_points=self._space.round,
             excluded=lambda X: _trained(X, trainings, distance),
         )
@@ -247,19 +251,29 @@ class EndChooser:
 
 
 def opening_of(new: NewPoints, trainings: Trainings) -> Choice | None:
-    """Return the next training before the model decides; None once it does."""
-    first = new.first(trainings)
-    if first is not None:
-        return Choice(first, None, "of the portfolio of the earlier studies' best")
-    unmeasured = not len(trainings.rewards)
-    others = new.others(trainings)
-    sound = sum(not training.broken for training in others)
+    """Return the next training before the model decides; None once it does.
+
+    Configurations of the portfolio take turns with random ones. While its best value is below that of a
+    random one, none of it is begun: studies that mislead cost a single segment in most cases.
+    """
+    portfolio, others = new.by_origin(trainings)
+    sound, unmeasured = sum(not t.broken for t in others), not len(trainings.rewards)
     if not unmeasured and (sound >= _FIRST or len(others) >= _MOST_FIRST):
         return None
+    is_behind = _highest(portfolio, math.inf) < _highest(others, -math.inf)
+    first = None if is_behind or len(portfolio) > len(others) else new.first(trainings)
+    if first is not None:
+        return Choice(first, None, "of the portfolio of the earlier studies' best")
     point = new.random(trainings)
     if point is not None:
         return Choice(point, None, "a first look, at random")
     return first_of(trainings.going_on) if unmeasured else None
+
+
+def _highest(trainings: list[Training], otherwise: float) -> float:
+    """Return the highest latest value, of a diverged training -inf; otherwise if none has an outcome."""
+    outcomes = (-math.inf if t.broken else t.latest for t in trainings if t.known or t.broken)
+    return max(outcomes, default=otherwise)
 
 
 def first_of(trainings: list[Training]) -> Choice:

@@ -52,7 +52,8 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         iterations: Iterations of a whole training, such as its epochs: a number, or the name of the
             ``Integer`` parameter that holds it.
         tasks: Earlier studies, with final values or curves of the same metric in the same direction. A
-            search begins with three configurations that are good on them, and learns how much they say.
+            search begins with up to three configurations that are good on them, by turns with random
+            ones and until one of these is better, and learns how much they say.
         fill: Values of parameters that the tasks lack, by name; see ``Task.in_space``.
         candidates: Configurations to choose from; the whole space if omitted.
         lengths: Iterations of a whole training of each candidate, in place of ``iterations``.

@@ -13,6 +13,7 @@ from tests.cases import quick
 from tests.tuners.curves.playing import LENGTH, SPACE, made, play, reward
 
 TKWARGS = {"dtype": torch.float64, "device": torch.device("cpu")}
+OF_STUDIES, AT_RANDOM = "of the portfolio of the earlier studies' best", "a first look, at random"
 
 
 def configs_of(number, seed):
@@ -72,8 +73,7 @@ def test_a_search_begins_with_the_portfolio_and_is_better():
     ours, theirs = made(tasks=[study()]), made()
     asked = play(ours, 12)
     play(theirs, 12)
-    assert [a.reason for a in asked[:3]] == 3 * ["of the portfolio of the earlier studies' best"]
-    assert asked[3].reason == "a first look, at random"
+    assert [a.reason for a in asked[:2]] == [OF_STUDIES, AT_RANDOM]
     best, other = (reward(o.best(), LENGTH) for o in (ours, theirs))
     assert best >= other - 0.05
     assert best > -0.3
@@ -151,22 +151,48 @@ def test_the_portfolio_of_studies_on_one_grid_is_of_different_configurations():
     points = earlier(*tasks).portfolio(None)
     assert len(points) == 3
     assert float(torch.pdist(points, p=torch.inf).min()) >= 0.05
-    asked = play(made(tasks=tasks), 6)
-    reasons = [segment.reason for segment in asked]
-    assert sum("portfolio" in reason for reason in reasons) == 3
-    assert sum("at random" in reason for reason in reasons) == 3
 
 
-def test_a_portfolio_that_diverges_does_not_lengthen_the_opening():
-    optimizer, reasons = made(tasks=[study()]), []
-    for _ in range(8):
+def opening(optimizer, value_of):
+    """The reasons of six first segments, with one value for the portfolio and one for the others."""
+    reasons = []
+    for _ in range(6):
         segment = optimizer.ask()
         reasons.append(segment.reason)
-        diverged = "portfolio" in segment.reason
-        curve = [math.nan] if diverged else [reward(segment.config, 1)]
-        optimizer.tell(segment, curve, cost=1.0)
-    assert sum("portfolio" in reason for reason in reasons) == 3
-    assert sum("at random" in reason for reason in reasons) == 3
+        optimizer.tell(segment, [value_of(segment.reason)] * segment.iterations, cost=1.0)
+    return reasons
+
+
+@pytest.mark.parametrize("value", [0.5, 0.7])
+def test_a_portfolio_that_is_not_worse_takes_turns_with_random_configurations(value):
+    reasons = opening(made(tasks=[study()]), lambda r: value if r == OF_STUDIES else 0.5)
+    assert reasons == 3 * [OF_STUDIES, AT_RANDOM]
+
+
+@pytest.mark.parametrize("value", [0.4, math.nan])
+def test_a_portfolio_that_is_worse_or_diverges_ends(value):
+    reasons = opening(made(tasks=[study()]), lambda r: value if r == OF_STUDIES else 0.5)
+    assert reasons[:4] == [OF_STUDIES, *3 * [AT_RANDOM]]
+    assert not {OF_STUDIES, AT_RANDOM} & set(reasons[4:])
+
+
+def test_a_portfolio_goes_on_while_random_configurations_diverge():
+    reasons = opening(made(tasks=[study()]), lambda r: 0.1 if r == OF_STUDIES else math.nan)
+    assert reasons == 3 * [OF_STUDIES, AT_RANDOM]
+
+
+def test_pending_segments_take_turns():
+    optimizer = made(tasks=[study()])
+    assert [optimizer.ask().reason for _ in range(6)] == 3 * [OF_STUDIES, AT_RANDOM]
+
+
+def test_what_the_portfolio_gains_later_does_not_lengthen_the_opening():
+    optimizer = made(tasks=[study()])
+    opening(optimizer, lambda r: 0.4 if r == OF_STUDIES else 0.5)
+    first = optimizer.trainings[0]
+    segment = optimizer.enqueue(first.config, training=first.number)
+    optimizer.tell(segment, [0.9] * segment.iterations, cost=1.0)
+    assert optimizer.ask().reason not in (OF_STUDIES, AT_RANDOM)
 
 
 @pytest.mark.parametrize("progress", [None, "half"])
