@@ -27,7 +27,10 @@ _MOST_FIRST = 9  # ... and the largest number of random configurations
 _SPREAD = 512  # Sobol points that represent a large space
 _AROUND, _DISTANCE = 4, 0.05  # points around each trained configuration, and their distance to it
 _STEPS = 25  # steps of the local search ...
-_SLOPE, _GAIN = 1e-2, 1e-3  # ... which ends at a slope or a relative gain of the logarithm this small
+_SLOPE, _GAIN = (
+    1e-2,
+    1e-3,
+)  # ... which ends at a slope or a relative gain of the logarithm this small
 
 
 class Choice(NamedTuple):
@@ -107,7 +110,9 @@ class NewPoints:
             return [], list(trainings)
         first = among(trainings.points, self._portfolio, CLOSE).tolist()
         pairs = list(zip(trainings, first, strict=True))
-        return [t for t, is_first in pairs if is_first], [t for t, is_first in pairs if not is_first]
+        return [t for t, is_first in pairs if is_first], [
+            t for t, is_first in pairs if not is_first
+        ]
 
     def random(self, trainings: Trainings) -> Tensor | None:
         """Return a random new configuration, shape ``(d,)``; None if all have been trained."""
