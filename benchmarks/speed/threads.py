@@ -1,7 +1,7 @@
 """Asks with one thread and with two, by turns in one process, from the same state.
 
-Each optimizer is told observations of random configurations and is asked once, which fits its model;
-then copies of it are asked. Medians of the clock are reported, and the processor time of all threads.
+Each optimizer is told observations of random configurations, and is asked and told once, which fits its
+model; then copies of it are asked. Medians of the clock are reported, and processor time of all threads.
 """
 
 import copy
@@ -28,16 +28,26 @@ def _random(space: bc.SearchSpace, count: int, seed: int) -> list[Mapping[str, A
     return [space.decode(point) for point in points]
 
 
+def _tell(optimizer: Any, asked: Any) -> None:
+    """Tell the outcome of what was asked."""
+    match optimizer.tells:
+        case "curve":
+            at = range(asked.since + 1, asked.until + 1)
+            optimizer.tell(asked, [reward(asked.config) - 2 / (3 + k) for k in at])
+        case "metric":
+            optimizer.tell(asked, [2 - reward(config) for config in asked.configs])
+        case _:
+            optimizer.tell(asked, reward(asked.config))
+
+
 def _curves(count: int, seed: int) -> bc.CurveOptimizer:
     """Return an optimizer that was told so many values, of trainings of all lengths."""
-    optimizer, told = bc.CurveOptimizer(cube(DIM), _LONGEST, seed=seed), 0
+    optimizer, left = bc.CurveOptimizer(cube(DIM), _LONGEST, seed=seed), count
     for number, config in enumerate(_random(cube(DIM), count, seed)):
-        until = min((4, 7, 13, 25, 50)[number % 5], count - told)
-        segment = optimizer.enqueue(config, until)
-        optimizer.tell(segment, [reward(config) - 2 / (3 + at) for at in range(until)])
-        told += until
-        if told == count:
-            break
+        until = min((4, 7, 13, 25, 50)[number % 5], left)
+        if until:
+            _tell(optimizer, optimizer.enqueue(config, until))
+            left -= until
     return optimizer
 
 
@@ -45,9 +55,7 @@ def _subsets(count: int, seed: int) -> bc.SubsetOptimizer:
     fidelities = bc.SearchSpace({"fraction": bc.Real(1 / 64, 1.0, log=True)})
     optimizer = bc.SubsetOptimizer(cube(DIM), fidelities, seed=seed)
     for number, config in enumerate(_random(cube(DIM), count, seed)):
-        fraction = 2.0 ** -(number % 7)
-        ask = optimizer.enqueue(config, {"fraction": fraction})
-        optimizer.tell(ask, reward(config) - 0.1 * (1 - fraction), cost=fraction)
+        _tell(optimizer, optimizer.enqueue(config, {"fraction": 2.0 ** -(number % 7)}))
     return optimizer
 
 
@@ -58,26 +66,21 @@ def _transfer(count: int, seed: int) -> bc.TransferOptimizer:
         studies.append(bc.Task(configs, [reward(config) for config in configs]))
     optimizer = bc.TransferOptimizer(cube(DIM), studies, seed=seed)
     for config in _random(cube(DIM), count, seed):
-        optimizer.tell(optimizer.enqueue(config), reward(config))
+        _tell(optimizer, optimizer.enqueue(config))
     return optimizer
 
 
 def _online(count: int, seed: int) -> bc.OnlineTuner:
     optimizer = bc.OnlineTuner(cube(DIM), query=bc.AlwaysQuery(), seed=seed)
     for config in _random(cube(DIM), count, seed):
-        optimizer.tell(optimizer.enqueue(config), reward(config))
+        _tell(optimizer, optimizer.enqueue(config))
     return optimizer
 
 
 def _population(count: int, seed: int) -> bc.PopulationTuner:
     optimizer = bc.PopulationTuner(cube(DIM), members=_MEMBERS, seed=seed)
-    losses = [1.0] * _MEMBERS
     for _ in range(count // _MEMBERS):
-        decision = optimizer.ask()
-        losses = [losses[origin] for origin in decision.origins]
-        pairs = zip(losses, decision.configs, strict=True)
-        losses = [loss * (0.999 + 1e-3 * reward(config)) for loss, config in pairs]
-        optimizer.tell(decision, losses)
+        _tell(optimizer, optimizer.ask())
     return optimizer
 
 
@@ -102,7 +105,7 @@ def threads(sizes: Sequence[int], names: Sequence[str], repeats: int, seed: int)
 
 
 def _row(name: str, size: int, optimizer: Any, repeats: int) -> Row:
-    optimizer.ask()
+    _tell(optimizer, optimizer.ask())
     clock: dict[int, list[float]] = {count: [] for count in THREADS}
     processor: dict[int, list[float]] = {count: [] for count in THREADS}
     for turn in range(repeats):
