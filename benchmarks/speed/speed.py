@@ -14,7 +14,7 @@ import torch
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.figures import new_figure, save
 from benchmarks.harness.record import Row, recording, rows_of
-from benchmarks.speed import batch, decision, profile_decision, waiting, waits
+from benchmarks.speed import batch, decision, profile_decision, threads, waiting, waits
 
 COLOURS = ("#1b6ca8", "#c8553d", "#4f772d", "#7b2d8b")
 WAYS = {"ours_ms": ("this package", "-", "o"), "botorch_ms": ("BoTorch's pieces", "--", "s")}
@@ -56,6 +56,7 @@ def draw_grid(rows: Sequence[Row], path: Path) -> None:
 
 OBSERVATIONS, DIM = 200, 8  # of all parts but the grid
 REFIT = "benchmarks.speed.refit"
+ON_CPU = {"refit", "threads"}  # parts that have no rows of another device
 Options = argparse.Namespace
 
 
@@ -108,6 +109,12 @@ def waits_rows(options: Options) -> Iterator[Row]:
     yield from waits.waits(options.seed, options.device)
 
 
+def threads_rows(options: Options) -> Iterator[Row]:
+    """Time asks with one thread and with two."""
+    size = options.asked_observations, options.asked
+    yield from threads.threads(*size, options.repeats, options.seed)
+
+
 Part = tuple[Callable[[Options], Iterator[Row]], Callable[[Row], str]]
 PARTS: dict[str, Part] = {
     "decision": (decision_rows, decision.describe),
@@ -117,6 +124,7 @@ PARTS: dict[str, Part] = {
     "profile": (profile_rows, profile_decision.describe),
     "refit": (refit_rows, describe_refit),
     "waits": (waits_rows, waits.describe),
+    "threads": (threads_rows, threads.describe),
 }
 
 
@@ -148,6 +156,10 @@ def options_of(arguments: list[str]) -> Options:
     parser.add_argument("--grid-observations", type=int, nargs="+", default=decision.SIZES)
     parser.add_argument("--grid-dims", type=int, nargs="+", default=decision.DIMS)
     parser.add_argument("--largest-for-botorch", type=int, default=decision.LARGEST_FOR_BOTORCH)
+    parser.add_argument(
+        "--asked", nargs="+", choices=threads.OPTIMIZERS, default=list(threads.OPTIMIZERS)
+    )
+    parser.add_argument("--asked-observations", type=int, nargs="+", default=threads.SIZES)
     parser.add_argument("--batches", type=int, nargs="+", help="sizes; by default by the device")
     return parser.parse_args(arguments)
 
@@ -157,7 +169,7 @@ def main(arguments: list[str]) -> None:
     options = options_of(arguments)
     torch.set_num_threads(options.threads)
     parts = possible(options.parts, options.device)
-    replaced = {(part, "cpu" if part == "refit" else options.device) for part in parts}
+    replaced = {(part, "cpu" if part in ON_CPU else options.device) for part in parts}
 
     def keep(row: Row) -> bool:
         return (row["part"], row["device"]) not in replaced

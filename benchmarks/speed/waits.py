@@ -88,12 +88,13 @@ def _decisions(rule: bc.QueryRule, seed: int, device: str) -> list[int]:
         with counting(device) as count:
             decision = tuner.ask()
             if decision.query:
-                tuner.tell(decision, _reward(decision.config))
+                tuner.tell(decision, reward(decision.config))
             counts.append(count())
     return counts[_LEARNT:]
 
 
-def _reward(config: Mapping[str, Any]) -> float:
+def reward(config: Mapping[str, Any]) -> float:
+    """Return the reward of a configuration of the cube, largest where all columns are 0.3."""
     return -sum((float(value) - 0.3) ** 2 for value in config.values())
 
 
@@ -146,12 +147,12 @@ def _asks(name: str, seed: int, device: str) -> list[int]:
             counts.append(count())
         if name == "CurveOptimizer":
             steps = range(asked.since + 1, asked.until + 1)
-            rising = [(1 - 0.5**step) * _reward(asked.config) for step in steps]
+            rising = [(1 - 0.5**step) * reward(asked.config) for step in steps]
             optimizer.tell(asked, rising, cost=1.0)
         elif name == "SubsetOptimizer":
-            optimizer.tell(asked, _reward(asked.config), cost=asked.fidelities["fraction"])
+            optimizer.tell(asked, reward(asked.config), cost=asked.fidelities["fraction"])
         else:
-            optimizer.tell(asked, _reward(asked.config))
+            optimizer.tell(asked, reward(asked.config))
     return counts[_EVALUATIONS:]
 
 
@@ -159,7 +160,7 @@ def _optimizer(name: str, seed: int, device: str) -> Any:
     space, make = cube(2), _OPTIMIZERS[name]
     if name == "TransferOptimizer":
         configs = [space.decode(point) for point in space.sample(9, torch.Generator())]
-        task = bc.Task(configs, [_reward(config) for config in configs])
+        task = bc.Task(configs, [reward(config) for config in configs])
         return make(space, [task, task], seed=seed, device=device)
     most = {"CurveOptimizer": (_LONGEST,), "SubsetOptimizer": ()}[name]
     return make(space, *most, seed=seed, device=device)

@@ -25,6 +25,8 @@ def maximize(
     *,
     num_starts: int | None = None,
     max_iter: int = 0,
+    gradient_tolerance: float = 1e-6,
+    value_tolerance: float = 0.0,
     minimize: Callable[[Tensor], Tensor] | None = None,
     round_points: Callable[[Tensor], Tensor] | None = None,
     excluded: Callable[[Tensor], Tensor] | None = None,
@@ -39,6 +41,8 @@ def maximize(
         candidates: Points of the unit cube, ``batch_shape x n x d``, rounded already.
         num_starts: Number of best candidates from which the search starts; all of them if omitted.
         max_iter: Steps of the local search; with 0, only the candidates are compared.
+        gradient_tolerance: Slope at which the local search ends; see ``minimize_batch``.
+        value_tolerance: Relative gain of a step at which it ends; 0 for none.
         minimize: Another local search, which maps starts to ends, both ``batch_shape x k x d``.
         round_points: Function that returns the nearest points of the domain; none if all of the cube
             belongs to it. It also sets fixed columns, such as a fidelity.
@@ -65,7 +69,14 @@ def maximize(
             starts = candidates.take_along_dim(best.unsqueeze(-1), -2)
         if minimize is None:
             loss = from_callable(function).with_gradient(starts, sign=-1.0)
-            ends = minimize_batch(loss, starts, unit_cube(starts, "cpu"), max_iter=max_iter).point
+            ends = minimize_batch(
+                loss,
+                starts,
+                unit_cube(starts, "cpu"),
+                max_iter=max_iter,
+                gradient_tolerance=gradient_tolerance,
+                value_tolerance=value_tolerance,
+            ).point
         else:
             ends = minimize(starts)
         points = torch.cat([ends if round_points is None else round_points(ends), starts], -2)

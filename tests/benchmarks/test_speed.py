@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from benchmarks.harness.record import read
-from benchmarks.speed import batch, decision, profile_decision, speed, waiting
+from benchmarks.speed import batch, decision, profile_decision, speed, threads, waiting
 from benchmarks.speed.problems import RATIOS, botorch_model, draw, streaming
 from benchmarks.speed.profile_decision import PARTS, WHOLE, Counter, Watch, decide_by_parts
 
@@ -167,6 +167,29 @@ def test_a_part_replaces_its_own_rows_only(tmp_path, capsys):
     rest = [row for row in rows if row["part"] != "waiting"]
     assert again[:-1] == rest
     assert "waiting round after 12 queries" in capsys.readouterr().out
+
+
+def test_asks_are_timed_with_one_thread_and_with_two(tmp_path, capsys):
+    before = torch.get_num_threads()
+    size = ["--asked", "TransferOptimizer", "PopulationTuner", "--asked-observations", "8"]
+    speed.main([*TINY, *size, "--results", str(tmp_path), "--parts", "threads"])
+    rows = [line["row"] for line in read("speed", tmp_path)]
+    assert [row["of"] for row in rows] == ["TransferOptimizer", "PopulationTuner"]
+    assert all(row[f"ms_{count}"] > 0 for row in rows for count in (1, 2))
+    assert torch.get_num_threads() == before
+    assert "an ask of TransferOptimizer after    8 observations" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", list(threads.OPTIMIZERS))
+def test_optimizers_are_told_as_many_observations(name):
+    optimizer = threads.OPTIMIZERS[name](8, 0)
+    told = optimizer.observations
+    if name == "CurveOptimizer":
+        assert sum(len(outcome.curve) for outcome in told) == 8
+    elif name == "PopulationTuner":
+        assert sum(len(outcome.metrics) for outcome in told) == 8
+    else:
+        assert len(told) == 8
 
 
 def test_a_refit_is_timed_where_it_can_be(monkeypatch):

@@ -26,7 +26,8 @@ _FIRST = 3  # random configurations without divergence before the model decides 
 _MOST_FIRST = 9  # ... and the largest number of random configurations
 _SPREAD = 512  # Sobol points that represent a large space
 _AROUND, _DISTANCE = 4, 0.05  # points around each trained configuration, and their distance to it
-_STEPS = 25  # steps of the local search
+_STEPS = 25  # steps of the local search, which ends at this slope or relative gain of the logarithm
+_SLOPE, _GAIN = 1e-2, 1e-3
 
 
 class Choice(NamedTuple):
@@ -131,6 +132,8 @@ class NewPoints:
             points,
             num_starts=self._starts,
             max_iter=_STEPS if self._listed is None else 0,
+            gradient_tolerance=_SLOPE,
+            value_tolerance=_GAIN,
             round_points=self._space.round,
             excluded=lambda X: _trained(X, trainings, distance),
         )

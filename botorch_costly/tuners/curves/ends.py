@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -104,8 +105,9 @@ def marks_of(training: Training, ladder: Ladder) -> list[tuple[float, float]]:
     """Return shares and rewards of a training at its rungs so far, and the latest."""
     measured, length, done = training.known, training.length, training.done
     marks = [mark for mark in ladder.rungs(length) + measured[-1:] if mark <= done]
-    chosen = {max((k for k in measured if k <= mark), default=0) for mark in marks}
-    return [(k / length, training.curve[k - 1]) for k in sorted(chosen) if k]
+    latest = {bisect_right(measured, mark) for mark in marks}  # numbers of values up to a mark
+    chosen = [measured[number - 1] for number in sorted(latest) if number]
+    return [(k / length, training.curve[k - 1]) for k in chosen]
 
 
 def _costs(trainings: Trainings) -> LogLinearCost:

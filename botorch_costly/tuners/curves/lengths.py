@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -28,15 +29,24 @@ class Ladder:
 
     def rungs(self, length: int) -> list[int]:
         """Return the iterations at which a training may stop, counted from 1; the last is its end."""
-        return sorted({self.at(share, length) for share in SHARES})
+        return list(_rungs(self._shortest, length))
 
     def at(self, share: float, length: int) -> int:
         """Return the iteration at a share of a training, but at least the shortest segment."""
-        return min(max(math.ceil(share * length - 1e-9), self._shortest), length)
+        return _at(share, self._shortest, length)
 
     def after(self, done: int, length: int) -> int:
         """Return the first rung after some iterations, fewer than the length."""
         return next(rung for rung in self.rungs(length) if rung > done)
+
+
+@cache  # asks read the rungs of all trainings
+def _rungs(shortest: int, length: int) -> tuple[int, ...]:
+    return tuple(sorted({_at(share, shortest, length) for share in SHARES}))
+
+
+def _at(share: float, shortest: int, length: int) -> int:
+    return min(max(math.ceil(share * length - 1e-9), shortest), length)
 
 
 class Lengths:

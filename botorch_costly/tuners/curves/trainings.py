@@ -4,6 +4,7 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -65,7 +66,7 @@ class Training:
         """Whether it is abandoned because several segments in a row made no progress."""
         return self.stalled >= _STALLED
 
-    @property
+    @cached_property
     def known(self) -> list[int]:
         """Iterations with a reward, counted from 1."""
         return [number for number, reward in enumerate(self.curve, 1) if not math.isnan(reward)]
