@@ -148,15 +148,15 @@ class TransferStrategy(Strategy):
             begins = len(data.values) + len(data.failures) + len(pending) < self._proposed
             return first, "proposed" if begins else "of the portfolio of the tasks' best"
         acquisition = self.weighting.acquisition(belief, self._generator)
+        # A pending evaluation may still fail: it changes the values that are expected, not the fears.
+        fears = fears_of(acquisition, data.failures, data.points) if len(data.failures) else None
         if len(pending):
             with torch.no_grad():
                 data = data.with_believed(pending, acquisition.believed(pending, 0.0))
             belief = self.weighting.believed(data)
             acquisition = self.weighting.acquisition(belief, self._generator)
-        if len(data.failures):
-            acquisition = fears_of(acquisition, data.failures, data.points).feared(
-                acquisition, self._pool
-            )
+        if fears is not None:
+            acquisition = fears.feared(acquisition, self._pool)
         asked = Asked(torch.cat([data.points, data.failures]), pending)
         with torch.no_grad():
             values = acquisition.at_pool()
