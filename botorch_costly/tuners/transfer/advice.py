@@ -2,7 +2,9 @@
 
 The first complete proposal is evaluated first. Later evaluations near it are worth no more than those
 that the target's values suggest, as far as was measured, and hostile advice costs many of them if it is
-trusted as a study is: so without other studies, advice has a small share from the beginning.
+trusted as a study is: so without other studies, advice has a small share from the beginning. The
+value of the proposal alone tells nothing of the rest of the space: a search that went on from a bad one
+was behind a search with random first evaluations for long. So random evaluations follow it.
 """
 
 from collections.abc import Sequence
@@ -15,6 +17,7 @@ from botorch_costly.numerics.robust import Affine, estimate_scale, normal_scores
 from botorch_costly.tuners.transfer.options import ByEvidence, Robustness
 
 _LOG_ODDS = -3.0  # of advice alone; chosen on Branin's function and support vector machines
+SPREAD = 2  # random evaluations after a proposal, chosen on both and Hartmann's function
 
 
 def advice_in_units(advice: Tensor, measured: Sequence[Tensor]) -> Tensor:

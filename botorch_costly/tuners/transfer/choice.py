@@ -28,7 +28,7 @@ from botorch_costly.optim.difference_hessians import descend, descend_by_pairs
 from botorch_costly.optim.maximize import maximize
 from botorch_costly.optim.starts import unit_cube
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.transfer.advice import units_of_target
+from botorch_costly.tuners.transfer.advice import SPREAD, units_of_target
 from botorch_costly.tuners.transfer.belief import TargetData, bounded, plausible, target_data_of
 from botorch_costly.tuners.transfer.evidence import EvidenceWeighting
 from botorch_costly.tuners.transfer.fears import fears_of
@@ -50,6 +50,9 @@ _SMALL = 2**21  # multiplications of a step of the search: fewer cost less than 
 _SLOPE = 1e-3  # gradient at which the search ends, in ranges of the acquisition function
 _NARROW = 1e-12  # least range of the acquisition function
 _DECIMALS = 4  # digits of shares and weights in records
+# Reasons of the first evaluations.
+_PROPOSED, _BEST = "proposed", "of the portfolio of the tasks' best"
+_DRAWN = "drawn at random, as only advice is there"
 
 
 class Asked(NamedTuple):
@@ -69,8 +72,8 @@ class TransferStrategy(Strategy):
         generator: Source of randomness, on the CPU.
         warm_start: Number of first evaluations that a portfolio of the tasks' best decides.
         proposed: Points that are evaluated first, ``n x dim``, none if omitted; in a list, the nearest.
-        has_units: Whether the tasks have the units of the target; otherwise the target's values are
-            standardized.
+        has_units: Whether the tasks have the units of the target. If not, all of them are advice: the
+            target's values are standardized, and random evaluations follow a proposal.
     """
 
     def __init__(
@@ -94,9 +97,11 @@ class TransferStrategy(Strategy):
         proposed = self._pool[:0] if proposed is None else proposed.to(tasks.inputs)
         if listed is not None:
             proposed = listed[torch.cdist(proposed, listed).argmin(-1)]
-        self._proposed = len(proposed)
         best = self._pool[_portfolio(tasks, self._pool, warm_start)]
-        self._first = torch.cat([proposed, best])
+        begun = torch.cat([proposed, best])
+        spread = self._drawn(SPREAD if len(proposed) and not has_units else 0, begun)
+        self._first = torch.cat([begun, spread])
+        self._reasons = [_PROPOSED] * len(proposed) + [_BEST] * len(best) + [_DRAWN] * len(spread)
         self.weighting = weighting_of(tasks, robust, self._pool)
         self._small = _STARTS * (space.dim + 1) * tasks.entries <= _SMALL
 
@@ -143,20 +148,19 @@ class TransferStrategy(Strategy):
             HorizonExceededError: If all configurations of a list have been asked for.
         """
         data = belief.data
-        first = self._next_first(torch.cat([data.points, data.failures, pending]))
-        if first is not None:
-            begins = len(data.values) + len(data.failures) + len(pending) < self._proposed
-            return first, "proposed" if begins else "of the portfolio of the tasks' best"
+        number = self._next_first(torch.cat([data.points, data.failures, pending]))
+        if number is not None:
+            return self._first[number], self._reasons[number]
         acquisition = self.weighting.acquisition(belief, self._generator)
+        # A pending evaluation may still fail: it changes the values that are expected, not the fears.
+        fears = fears_of(acquisition, data.failures, data.points) if len(data.failures) else None
         if len(pending):
             with torch.no_grad():
                 data = data.with_believed(pending, acquisition.believed(pending, 0.0))
             belief = self.weighting.believed(data)
             acquisition = self.weighting.acquisition(belief, self._generator)
-        if len(data.failures):
-            acquisition = fears_of(acquisition, data.failures, data.points).feared(
-                acquisition, self._pool
-            )
+        if fears is not None:
+            acquisition = fears.feared(acquisition, self._pool)
         asked = Asked(torch.cat([data.points, data.failures]), pending)
         with torch.no_grad():
             values = acquisition.at_pool()
@@ -168,10 +172,19 @@ class TransferStrategy(Strategy):
             values = torch.cat([values, acquisition.at(around)]) if len(around) else values
         return self._searched(acquisition, pool, values, asked), acquisition.reason
 
-    def _next_first(self, asked: Tensor) -> Tensor | None:
-        """Return the next configuration of the portfolio; None after the warm start.
+    def _drawn(self, count: int, begun: Tensor) -> Tensor:
+        """Return random configurations, ``count x dim``; of a list, others than those evaluated first."""
+        if not count:
+            return self._pool[:0]
+        if self._listed is None:
+            return self._space.sample(count, self._generator).to(self._pool)
+        left = self._listed[~among(self._listed, begun, SAME)]
+        return left[torch.randperm(len(left), generator=self._generator)[:count]]
 
-        Usually it is the one with the number of the evaluation. If the user evaluated others in between
+    def _next_first(self, asked: Tensor) -> int | None:
+        """Return the number of the next of the first evaluations; None after all of them.
+
+        Usually it is the number of the evaluation. If the user evaluated others in between
         or cancelled some, that one may have been asked for: then it is the first that was not.
 
         Args:
@@ -183,7 +196,7 @@ class TransferStrategy(Strategy):
         left = ~among(self._first, asked, SAME)
         if not bool(left.any()):
             return None
-        return self._first[number if bool(left[number]) else int(left.int().argmax())]
+        return number if bool(left[number]) else int(left.int().argmax())
 
     def _around_best(self, data: TargetData) -> Tensor:
         """Return random configurations around the best ones."""

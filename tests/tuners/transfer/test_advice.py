@@ -31,6 +31,31 @@ def test_of_a_list_the_nearest_configuration_is_evaluated_first():
     assert dict(asked.config) == {"x": 3 / 8, "y": 5 / 8}
 
 
+@pytest.mark.parametrize("options", [{}, {"candidates": GRID}])
+def test_random_evaluations_follow_a_proposal_that_no_study_supports(options):
+    runs = [
+        played(5, [bc.Task.advice([HOSTILE])], seed=seed, **options).decisions
+        for seed in (1, 1, *range(2, 12))
+    ]
+    for decisions in runs:
+        drawn = [decision.reason.startswith("drawn at random") for decision in decisions]
+        assert drawn == [False, True, True, False, False]
+        assert len({tuple(decision.config.values()) for decision in decisions}) == 5
+    assert runs[0] == runs[1]
+    points = torch.tensor([list(d.config.values()) for run in runs[1:] for d in run[1:3]])
+    # Twenty-two uniform values in each column.
+    assert bool((points.amin(0) < 0.3).all() & (points.amax(0) > 0.7).all())
+    beside = played(3, [study(0.3, seed=0), bc.Task.advice([HOSTILE])], **options).decisions
+    assert not any("random" in decision.reason for decision in beside)
+
+
+def test_a_portfolio_comes_before_random_evaluations():
+    optimizer = bc.TransferOptimizer(SPACE, [bc.Task.advice([GOOD])], warm_start=1)
+    reasons = [optimizer.ask().reason.split()[0] for _ in range(5)]
+    assert reasons[:4] == ["proposed", "of", "drawn", "drawn"]
+    assert reasons[4] != "drawn"
+
+
 def test_a_proposal_of_some_parameters_leads_to_its_values_of_these():
     asked = bc.TransferOptimizer(SPACE, [bc.Task.advice([{"x": 0.9}])]).ask()
     assert asked.reason != "proposed"

@@ -11,8 +11,9 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly.optim.smooth import by_autograd
+from botorch_costly.tuners.transfer import choice
 from botorch_costly.tuners.transfer.belief import Plausible, target_data_of
-from botorch_costly.tuners.transfer.fears import Fears
+from botorch_costly.tuners.transfer.fears import Fears, fears_of
 from botorch_costly.tuners.transfer.weighting import Acquisition
 from tests.cases import quick
 from tests.oracles.transfer import fear
@@ -281,6 +282,29 @@ def test_fears_are_those_of_loops_and_of_one_failure_fade_beside_successes():
     torch.testing.assert_close(ours, torch.tensor(theirs, dtype=torch.float64))
     alone, beside = (Fears(failed, sizes, v)(failed)[0] for v in (valid[:0], failed.repeat(3, 1)))
     assert bool((alone > 3 * beside).all())
+
+
+@pytest.mark.parametrize("robust", [bc.ByEvidence(), bc.ByGaps(), bc.ByGaps(thompson=True)])
+def test_pending_evaluations_say_nothing_about_failures(monkeypatch, robust):
+    fears = []
+
+    def spied(*arguments):
+        fears.append(fears_of(*arguments))
+        return fears[-1]
+
+    monkeypatch.setattr(choice, "fears_of", spied)
+    for near in ([], [0.41, 0.42]):
+        optimizer = bc.TransferOptimizer(SPACE, STUDIES, robust=robust)
+        for x, reward in ((0.1, -0.4), (0.4, math.nan)):
+            optimizer.tell(optimizer.enqueue({"x": x, "y": 0.6}), reward)
+        for x in near:
+            optimizer.enqueue({"x": x, "y": 0.6})
+        optimizer.ask()
+    X = SPACE.sample(5, torch.Generator().manual_seed(4)).double()
+    X[0] = torch.tensor([0.4, 0.6])
+    alone, beside = (one(X)[0] for one in fears)
+    assert len(fears) == 2
+    torch.testing.assert_close(beside, alone)
 
 
 def test_what_is_feared_has_the_slopes_it_says():
