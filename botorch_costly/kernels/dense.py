@@ -11,7 +11,7 @@ side of the data, and all hyperparameters, once.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add, mul
 from typing import Any
 
@@ -61,7 +61,8 @@ def against(kernel: Kernel, others: Tensor) -> Against:  # others of shape (*bat
     active = kernel.active_dims
     if active is None:
         return _prepared(kernel, others)
-    return _OfColumns(active, _prepared(kernel, others.index_select(-1, active)))
+    columns = partial(torch.index_select, dim=-1, index=active)
+    return _Transformed(columns, _prepared(kernel, columns(others)))
 
 
 def covariance(
@@ -86,24 +87,24 @@ def _prepared(kernel: Any, others: Tensor) -> Against:
         unit = kernel.lengthscale / profile.constant
         return _Radial(profile, unit, others / unit)
     if kind is ShiftKernel:
-        shifts = kernel.shifts()
-        return _Moved(kernel, shifts, against(kernel.base, kernel.moved(others, shifts)))
+        moved = partial(kernel.moved, shifts=kernel.shifts())
+        return _Transformed(moved, against(kernel.base, moved(others)))
     if kind is SubsetKernel:
-        root = kernel.root()
-        return _OfFeatures(kernel, root, kernel.features(others, root))
+        features = partial(kernel.features, root=kernel.root())
+        return _Transformed(features, _Linear(features(others)))
     return _AsGPyTorch(kernel, others)
 
 
 @dataclass(frozen=True)
-class _OfColumns(Against):
-    columns: Tensor
+class _Transformed(Against):
+    transform: Callable[[Tensor], Tensor]  # of the rows
     inner: Against
 
     def covariance(self, rows: Tensor) -> Tensor:
-        return self.inner.covariance(rows.index_select(-1, self.columns))
+        return self.inner.covariance(self.transform(rows))
 
     def variance(self, rows: Tensor) -> Tensor:
-        return self.inner.variance(rows.index_select(-1, self.columns))
+        return self.inner.variance(self.transform(rows))
 
 
 @dataclass(frozen=True)
@@ -145,29 +146,14 @@ class _Radial(Against):
 
 
 @dataclass(frozen=True)
-class _Moved(Against):
-    kernel: ShiftKernel
-    shifts: Tensor
-    base: Against
-
-    def covariance(self, rows: Tensor) -> Tensor:
-        return self.base.covariance(self.kernel.moved(rows, self.shifts))
-
-    def variance(self, rows: Tensor) -> Tensor:
-        return self.base.variance(self.kernel.moved(rows, self.shifts))
-
-
-@dataclass(frozen=True)
-class _OfFeatures(Against):
-    kernel: SubsetKernel
-    root: Tensor
+class _Linear(Against):
     others: Tensor
 
     def covariance(self, rows: Tensor) -> Tensor:
-        return self.kernel.features(rows, self.root) @ self.others.mT
+        return rows @ self.others.mT
 
     def variance(self, rows: Tensor) -> Tensor:
-        return self.kernel.features(rows, self.root).square().sum(-1)
+        return rows.square().sum(-1)
 
 
 @dataclass(frozen=True)
