@@ -42,7 +42,8 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
             to 1, on a logarithmic scale, if omitted.
         tasks: Earlier studies, with values or curves of the same metric in the same direction, on all of
             the data or at fidelities that are parameters of theirs. A search begins with three
-            configurations that are good on them, and learns how much they say.
+            configurations that are good on them, and learns how much they say. Their costs, if they
+            have some, say what evaluations at other fidelities are expected to cost.
         fill: Values of parameters that the tasks lack, by name; see ``Task.in_space``. Fidelities that
             they lack are at the target.
         candidates: Pairs of a configuration and its fidelities, to choose evaluations from; all of both
