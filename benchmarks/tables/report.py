@@ -115,6 +115,7 @@ REPORTS: dict[str, Page] = {
     ),
     "svm-live": Page("Support vector machines on MNIST, trained live", "subsets.live.benchmark"),
     "fabolas-time": Page("Seconds of an iteration of SubsetOptimizer", "subsets.timing"),
+    "cold-belief": Page("How near a belief is to the posterior", "subsets.cold"),
     "learners": Page(
         "The best learner on all of the data, by trainings on parts of it", "learners.learners"
     ),
