@@ -133,6 +133,8 @@ def log_improvement(
 
     That class converts its whole model whenever it is called, which takes longer than a few rows.
     """
+    outputs = model.num_outputs
+    check(outputs == 1, "model", "one outcome", f"{outputs}", InvalidShapeError)
     posterior: Any = model.posterior(rows.unsqueeze(-2))
     mean, sd = posterior.mean, posterior.variance.clamp_min(_LEAST_VARIANCE).sqrt()
     gain = mean - best if maximize else best - mean

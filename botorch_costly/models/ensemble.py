@@ -1,6 +1,7 @@
 """MCMC draws of hyperparameters from their posterior, by an ensemble of walkers, and a model of them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -41,6 +42,14 @@ Features = Callable[[Tensor], Tensor]
 """Maps points ``n x d`` to further columns of a model, ``n x T``."""
 
 
+class _Data(NamedTuple):
+    """What depends on the data alone."""
+
+    root: Tensor  # the factor that it belongs to
+    against: Against
+    weights: Tensor  # whose products with covariances are means, shape: (k, n, 1)
+
+
 class HyperparameterEnsemble(OneOutcome):
     """A batch of GPs as one model, over which BoTorch's acquisition functions average.
 
@@ -71,8 +80,7 @@ class HyperparameterEnsemble(OneOutcome):
         check(not bool(failed.any()), "models", expected, failed, NumericalError)
         self.register_buffer("_root", root)  # k x n x n
         self.register_buffer("_scaled", scaled)  # k x n x 1
-        self.register_buffer("_weights", torch.linalg.solve_triangular(root.mT, scaled, upper=True))
-        self._data: tuple[Tensor, Against] | None = None
+        self._data: _Data | None = None
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -152,7 +160,7 @@ class HyperparameterEnsemble(OneOutcome):
     def mean(self, X: Tensor) -> Tensor:
         """Return the posterior means at points ``n x d``, ``k x n``, without their variances."""
         rows = self._for_each(X)
-        explained = self._against_data().covariance(rows) @ self._weights
+        explained = self._against_data().covariance(rows) @ self._prepared().weights
         return self.models.mean_module(rows) + explained.squeeze(-1)
 
     def _half(self, rows: Tensor) -> Tensor:
@@ -160,15 +168,23 @@ class HyperparameterEnsemble(OneOutcome):
         return _solved(self._root, self._against_data().covariance(rows).mT)
 
     def _against_data(self) -> Against:
-        """Return the covariances with the data, whose side is computed once for each factor.
+        return self._prepared().against
+
+    def _prepared(self) -> "_Data":
+        """Return what depends on the data alone, which is computed once for each factor.
 
         BoTorch converts a model to its own type again and again, which changes no tensor.
         """
-        if self._data is None or self._data[0] is not self._root:
+        if self._data is None or self._data.root is not self._root:
             with torch.inference_mode(False), torch.no_grad():
                 data = against(self.models.covar_module, self.models.train_inputs[0])
-            self._data = self._root, data
-        return self._data[1]
+                weights = torch.linalg.solve_triangular(self._root.mT, self._scaled, upper=True)
+            self._data = _Data(self._root, data, weights)
+        return self._data
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes to copy or pickle, without what is computed anew."""
+        return {**self.__dict__, "_data": None}
 
     def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
         self._data = None
@@ -203,6 +219,7 @@ class Draws(NamedTuple):
     accepted: float
 
 
+@torch.inference_mode(False)
 @torch.no_grad()
 def sample_hyperparameters(
     build: Callable[[torch.Size], SingleTaskGP],
@@ -242,6 +259,7 @@ def sample_hyperparameters(
         InvalidArgumentError: If ``steps`` is less than 8.
     """
     check_count("steps", steps, minimum=8)
+    build = partial(_differentiable, build)
     dim = sum(p.numel() for p in free_parameters(build(torch.Size([1]))))
     walkers = max(walkers, _CROWD * dim)
     walkers += walkers % 2
@@ -275,6 +293,16 @@ def sample_hyperparameters(
     diagnosis = diagnose(chain.points[steps // 2 :])
     last = Walkers(chain.points[-1], chain.log_density[-1])
     return Draws(models.eval(), last, diagnosis, chain.accepted)
+
+
+def _differentiable(build: Callable[[torch.Size], SingleTaskGP], batch: torch.Size) -> SingleTaskGP:
+    """Return a model whose data autograd may save, even if they were made in inference mode."""
+    model = build(batch)
+    inputs: Tensor = model.train_inputs[0]
+    targets: Tensor = model.train_targets
+    if inputs.is_inference() or targets.is_inference():
+        model.set_train_data(inputs.clone(), targets.clone(), strict=False)
+    return model
 
 
 def _near(raw: Tensor, generator: torch.Generator, spread: float = _SPREAD) -> Tensor:

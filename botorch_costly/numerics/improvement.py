@@ -6,9 +6,6 @@ import torch
 from torch import Tensor
 
 _TAIL = -1.0  # below it the closed form of the excess loses digits
-_FAR = (
-    -1e5
-)  # below it 1 - |u| M(|u|) with the Mills ratio M is a rounding error; 1 / u^2 replaces it
 
 
 def excess(u: Tensor) -> Tensor:
@@ -40,10 +37,12 @@ def log_excess(u: Tensor) -> Tensor:
         S. Ament, S. Daulton, D. Eriksson, M. Balandat, E. Bakshy. Unexpected improvements to expected
         improvement for Bayesian optimization. NeurIPS 2023, section 4.1.
     """
+    # Below it 1 - |u| M(|u|), which is about 1 / u^2, is rounded by more than 3 / u^4, the next term.
+    limit = -((3.0 / torch.finfo(u.dtype).eps) ** 0.25)
     near = u.clamp_min(_TAIL)
-    tail, far = u.clamp(_FAR, _TAIL), u.clamp_max(_FAR)
+    tail, far = u.clamp(limit, _TAIL), u.clamp_max(limit)
     log_density = -0.5 * u.square() - 0.5 * math.log(2 * math.pi)
-    log_ratio = torch.where(u > _FAR, torch.log1p(tail * mills_ratio(-tail)), -2 * (-far).log())
+    log_ratio = torch.where(u > limit, torch.log1p(tail * mills_ratio(-tail)), -2 * (-far).log())
     return torch.where(u > _TAIL, excess(near).log(), log_density + log_ratio)
 
 

@@ -16,6 +16,7 @@ from botorch_costly.task_readers.curves import CurvePoint, task_of_curves
 from botorch_costly.task_records import Task
 
 Row = Mapping[str, Any]
+_EVALUATION = {"round", "config", "reward", "failed", "fidelities", "cost"}
 
 
 class _Outcome(NamedTuple):
@@ -59,7 +60,8 @@ def task_from_history(
 
     Raises:
         InvalidArgumentError: If the rows are not those of a history, none has an outcome, fidelities
-            differ and ``where`` is omitted, or a curve is longer than a whole training.
+            differ and ``where`` is omitted, a curve is longer than a whole training, or both
+            ``iterations`` and ``fidelities`` are asked for.
 
     Example:
         >>> row = {"round": 0, "config": {"lr": 0.1}, "reward": 0.8, "failed": False}
@@ -69,6 +71,7 @@ def task_from_history(
     """
     rows = list(history)
     if fidelities:
+        check(iterations is None, "iterations", "none beside fidelities", iterations)
         return _of_fidelities([row for row in rows if where is None or where(row)], name)
     outcomes = _outcomes(rows, where)
     if iterations is None:
@@ -118,12 +121,13 @@ def tasks_from_history(
 
 def _of_fidelities(rows: Sequence[Row], name: str | None) -> Task:
     """Return all evaluations with their fidelities and costs."""
-    _outcomes(rows, lambda row: True)
+    for row in rows:
+        is_row = isinstance(row, Mapping) and set(row) >= _EVALUATION
+        is_row = is_row and isinstance(row["fidelities"], Mapping)
+        check(is_row, "history", "rows of a SubsetOptimizer", row)
+        _check_row(row)
     told = [row for row in rows if _has_outcome(row)]
-    for row in told:
-        check(
-            {"fidelities", "cost"} <= set(row), "history", "rows of a SubsetOptimizer", sorted(row)
-        )
+    check(len(told) > 0, "history", "a row with an outcome", f"none in {len(rows)} rows")
     return Task(
         [{**_of_round(row).config, **row["fidelities"]} for row in told],
         [None if row["failed"] else row["reward"] for row in told],

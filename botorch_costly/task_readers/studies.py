@@ -65,10 +65,10 @@ def task_from_optuna(
 
 
 def _seconds(trial: Any) -> float | None:
-    """Return how long a trial took; None if that is unknown."""
+    """Return how long a trial took; None if its times, which are those of a clock, do not say."""
     duration = getattr(trial, "duration", None)
-    seconds = None if duration is None else duration.total_seconds()
-    return seconds if seconds else None
+    seconds = 0.0 if duration is None else duration.total_seconds()
+    return seconds if seconds > 0 else None
 
 
 def _curve(trial: Any, sign: float, iterations: int | str, first_step: int) -> Iterator[CurvePoint]:
@@ -78,8 +78,8 @@ def _curve(trial: Any, sign: float, iterations: int | str, first_step: int) -> I
     config, seconds = FrozenConfig.from_json(trial.params), _seconds(trial)
     reports = {step - first_step + 1: v for step, v in sorted(trial.intermediate_values.items())}
     for iteration, value in reports.items():
-        cost = None if seconds is None else seconds * iteration / max(reports)
-        yield CurvePoint(config, iteration, sign * value, cost if iteration > 0 else None)
+        cost = seconds * iteration / max(reports) if seconds and iteration > 0 else None
+        yield CurvePoint(config, iteration, sign * value, cost)
     if not trial.intermediate_values and trial.state.name == "COMPLETE":
         end = trial.params.get(iterations) if isinstance(iterations, str) else iterations
         yield CurvePoint(config, end, sign * trial.value, seconds)

@@ -8,10 +8,12 @@ from botorch.posteriors import GPyTorchPosterior
 from gpytorch.distributions import MultivariateNormal
 
 from botorch_costly.acquisition import representers
-from botorch_costly.acquisition.representers import MEASURES, _best_of_draws
+from botorch_costly.acquisition.representers import MEASURES, _best_of_draws, log_improvement
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.models import HyperparameterEnsemble
 from botorch_costly.numerics.ep import log_prob_min
+
+pytestmark = pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
 
 NUMBERS = {"dtype": torch.float64}
 BOUNDS = torch.tensor([[0.0] * 3, [1.0] * 3], **NUMBERS)
@@ -48,6 +50,23 @@ def test_points_are_inside_different_and_fixed_where_they_are_to_be(ensemble, me
     assert len(points.unique(dim=0)) >= 0.8 * num
     again = representers(ensemble, bounds, num, 0.8, generator.manual_seed(0), **options)
     assert torch.equal(points, again)
+
+
+def test_models_of_several_outcomes_are_refused():
+    X = torch.rand(6, 3, generator=torch.Generator().manual_seed(4), **NUMBERS)
+    model = SingleTaskGP(X, X[:, :2], outcome_transform=None)
+    with pytest.raises(InvalidShapeError, match="model: Expected one outcome; Received '2'"):
+        draw(model, 5, "improvement")
+
+
+@pytest.mark.parametrize("maximize", [True, False])
+def test_the_logarithm_of_the_improvement_is_that_of_botorch(ensemble, maximize):
+    X = torch.rand(40, 3, generator=torch.Generator().manual_seed(1), **NUMBERS)
+    best = torch.tensor(0.4, **NUMBERS)
+    for model in (ensemble, SingleTaskGP(X[:9], X[:9, :1], outcome_transform=None).eval()):
+        ours = log_improvement(model, X, best, maximize=maximize)
+        theirs = LogExpectedImprovement(model, best, maximize=maximize)(X.unsqueeze(-2))
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("measure", MEASURES)

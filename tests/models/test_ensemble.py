@@ -1,5 +1,6 @@
 """Draws of hyperparameters from their posterior, and the model of a batch of GPs."""
 
+import pickle
 from copy import deepcopy
 
 import pytest
@@ -226,6 +227,33 @@ def test_it_follows_its_type_and_a_state_that_is_loaded(ensemble):
     torch.testing.assert_close(loaded.posterior(X).mean, before)
     loaded.load_state_dict(other.state_dict())
     torch.testing.assert_close(loaded.posterior(X).mean, other.posterior(X).mean)
+
+
+def test_it_is_pickled_after_it_has_predicted(ensemble):
+    X = data(7)[0]
+    mean = ensemble.posterior(X).mean
+    restored = pickle.loads(pickle.dumps(ensemble))
+    torch.testing.assert_close(restored.posterior(X).mean, mean)
+
+
+def test_hyperparameters_are_drawn_in_inference_mode():
+    """They move by gradients, and the data are inference tensors."""
+
+    def made(batch):
+        X, Y = data(6)
+        return SubsetGP(X.expand(*batch, *X.shape), Y.expand(*batch, *Y.shape))
+
+    plain = sample_hyperparameters(made, torch.Generator().manual_seed(0), steps=8)
+    with torch.inference_mode():
+        drawn = sample_hyperparameters(made, torch.Generator().manual_seed(0), steps=8)
+        X, Y = data(6)
+        shared = sample_hyperparameters(
+            lambda batch: SubsetGP(X.expand(*batch, *X.shape), Y.expand(*batch, *Y.shape)),
+            torch.Generator().manual_seed(0),
+            steps=8,
+        )
+    torch.testing.assert_close(drawn.walkers.raw, plain.walkers.raw)
+    assert shared.walkers.raw.isfinite().all()
 
 
 def test_covariances_of_observations_are_those_of_the_joint_posterior(ensemble):

@@ -79,6 +79,14 @@ def test_the_logarithm_of_the_excess_far_out():
     assert u.grad.isfinite().all()
 
 
+def test_the_logarithm_of_the_excess_in_single_precision():
+    """BoTorch's, and ours in double precision."""
+    u = -torch.logspace(-1, 6, 2001)
+    values = log_excess(u)
+    assert values.isfinite().all()
+    torch.testing.assert_close(values.double(), log_excess(u.double()), rtol=1e-5, atol=2e-3)
+
+
 def test_improvement_and_excess_agree():
     mean, sd = torch.tensor([0.3], dtype=torch.float64), torch.tensor([0.5], dtype=torch.float64)
     actual = expected_improvement(mean, sd, 0.1).item()

@@ -156,6 +156,13 @@ def test_a_history_of_subsets_is_read_with_its_fidelities_and_costs():
     assert 0 <= later.ask().config["x"] <= 1
     with pytest.raises(InvalidArgumentError, match="history: Expected rows of a SubsetOptimizer"):
         bc.task_from_history(online_history(), fidelities=True)
+    with pytest.raises(InvalidArgumentError, match="history: Expected rows of a SubsetOptimizer"):
+        bc.task_from_history([{**history[0], "fidelities": None}], fidelities=True)
+    with pytest.raises(InvalidArgumentError, match="iterations: Expected none"):
+        bc.task_from_history(history, fidelities=True, iterations=3)
+    for rows in ([], history[4:]):
+        with pytest.raises(InvalidArgumentError, match="Expected a row with an outcome; Received"):
+            bc.task_from_history(rows, fidelities=True)
 
 
 def test_a_history_of_twins_has_configurations_before_schedules():

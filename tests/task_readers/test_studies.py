@@ -209,6 +209,9 @@ def test_seconds_of_optuna_are_costs():
     assert task.costs == (2.0, 4.0, 6.0, 8.0, 1.5, 3.0)
     third, fourth = curve(0.3, 1.0), curve(0.4, 1.0)
     third.duration, fourth.duration = timedelta(0), None
+    fifth = curve(0.5, 1.0)
+    fifth.duration = timedelta(minutes=-50)  # the clock was set back
+    assert bc.task_from_optuna(optuna_study(fifth)).costs is None
     assert bc.task_from_optuna(optuna_study(first, third, fourth)).costs == (8.0, None, None)
 
 
@@ -230,6 +233,13 @@ def test_seconds_of_optuna_are_costs():
 def test_what_are_no_curves_of_optuna(trials, options, message):
     with pytest.raises(InvalidArgumentError, match=message):
         bc.task_from_optuna(optuna_study(*trials), **options)
+
+
+def test_a_report_before_the_first_iteration_is_refused_by_name():
+    trial = curve(0.1, 1.0)
+    trial.duration = timedelta(seconds=1)
+    with pytest.raises(InvalidArgumentError, match="Received 'iteration 0'"):
+        bc.task_from_optuna(optuna_study(trial), iterations=4, first_step=1)
 
 
 def test_a_completed_trial_without_reports_has_its_value_at_the_end():

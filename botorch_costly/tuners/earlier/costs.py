@@ -1,5 +1,6 @@
 """What evaluations of earlier studies cost, as one model of configurations and fidelities."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from botorch_costly.task_records import Task
 
 _FEWEST = 3  # costs that say something of a study
 _MOST = 256  # rows of all studies together
+_LARGEST = 25.0  # logarithm of a cost in units of the median
 
 
 class Costs(NamedTuple):
@@ -22,19 +24,26 @@ class Costs(NamedTuple):
     whole: Tensor  # costs, of whole trainings, shape: (n, 1)
 
 
-def costs_of(task: Task, study: EncodedTask) -> Costs | None:
-    """Return the costs of a study; None if it tells fewer than three.
+def costs_of(task: Task, study: EncodedTask, shares: Sequence[float]) -> Costs | None:
+    """Return the costs of a study, in units of their median; None if it tells fewer than three.
 
-    An evaluation that was stopped early counts with the cost of a whole one.
+    An evaluation that was stopped early, or failed, counts with the cost of a whole one.
+
+    Args:
+        task: The study.
+        study: The same, encoded.
+        shares: Share of a whole training that each observation of the task was paid for.
     """
     if task.costs is None:
         return None
-    pairs = [(task.costs[number], task.shares[number]) for number in study.kept]
+    pairs = [(task.costs[number], shares[number]) for number in study.kept]
     rows = [row for row, (cost, _) in enumerate(pairs) if cost is not None]
     if len(rows) < _FEWEST:
         return None
-    whole = [[cost / share] for cost, share in pairs if cost is not None]
-    return Costs(study.points[rows], study.points.new_tensor(whole))
+    logs = [[math.log(cost) - math.log(share)] for cost, share in pairs if cost is not None]
+    relative = study.points.new_tensor(logs)
+    relative = (relative - relative.median()).clamp(-_LARGEST, _LARGEST)
+    return Costs(study.points[rows], relative.exp())
 
 
 def expected_cost(
@@ -56,7 +65,8 @@ def expected_cost(
     for points, whole in studies:
         middle = points.new_full((1, points.shape[-1]), 0.5)
         middle[:, -fidelities:] = 1.0
-        relative.append(whole / FidelityCost(points, whole, log_shares, fidelities)(middle))
+        unit = FidelityCost(points, whole, log_shares, fidelities)(middle)
+        relative.append((whole.log() - unit.log()).clamp(-_LARGEST, _LARGEST).exp())
     points, cost = torch.cat([study.points for study in studies]), torch.cat(relative)
     few = evenly_spread(len(points), _MOST)
     return FidelityCost(points[few], cost[few], log_shares, fidelities)

@@ -60,16 +60,19 @@ class EarlierStudies:
         tkwargs: Tkwargs,
         fidelities: SearchSpace | None = None,
     ) -> None:
-        tasks = [_with_failures(task, sign) for task in check_tasks(tasks)]
+        shares = [task.shares for task in check_tasks(tasks)]
+        tasks = [_with_failures(task, sign) for task in tasks]
         if tasks and fidelities is not None:
             tasks = [_at_target(t, space, fidelities) if t.is_advice else t for t in tasks]
             space, fill = _with_fidelities(space, fidelities, fill)
         studies = [task.in_space(space, fill=fill) for task in tasks]
         tables = [table for s in studies for table in (s.points, s.values)]
         tables += [torch.tensor(task.progress) for task in tasks if task.progress is not None]
-        pairs = [costs_of(task, study) for task, study in zip(tasks, studies, strict=True)]
-        self._costs = [costs for costs in pairs if costs is not None and fidelities is not None]
-        self.digest = digest_of([*tables, *(costs.whole for costs in self._costs)])
+        self.digest = digest_of(tables)
+        triples = zip(tasks, studies, shares, strict=True) if fidelities is not None else ()
+        pairs = [costs_of(task, study, of_task) for task, study, of_task in triples]
+        self._costs = [costs for costs in pairs if costs is not None]
+        self.digest_of_costs = digest_of([table for costs in self._costs for table in costs])
         self._fidelities = 0 if fidelities is None else fidelities.dim
         self._empty = torch.empty(0, space.dim, **tkwargs)
         self._ensemble = None

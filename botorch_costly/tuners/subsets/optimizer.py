@@ -114,6 +114,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         )
         options = {
             "tasks": earlier.digest,
+            "costs": earlier.digest_of_costs,
             "fidelities": self.fidelities.fingerprint(),
             "candidates": None if domain.listed is None else _digest(domain.listed),
             "maximize": maximize,

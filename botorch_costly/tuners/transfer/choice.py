@@ -184,17 +184,19 @@ class TransferStrategy(Strategy):
     def _next_first(self, asked: Tensor) -> int | None:
         """Return the number of the next of the first evaluations; None after all of them.
 
-        Usually it is the number of the evaluation. If the user evaluated others in between
-        or cancelled some, that one may have been asked for: then it is the first that was not.
+        A proposal comes before all others. Otherwise it is the number of the evaluation; if the user
+        evaluated others in between or cancelled some, that one may have been asked for: then it is the
+        first that was not.
 
         Args:
             asked: Encoded configurations that were asked for, ``n x dim``.
         """
-        number = len(asked)
-        if number >= len(self._first):
-            return None
         left = ~among(self._first, asked, SAME)
-        if not bool(left.any()):
+        proposed = left[: self._reasons.count(_PROPOSED)]
+        if bool(proposed.any()):
+            return int(proposed.int().argmax())
+        number = len(asked)
+        if number >= len(self._first) or not bool(left.any()):
             return None
         return number if bool(left[number]) else int(left.int().argmax())
 

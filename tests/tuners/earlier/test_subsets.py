@@ -2,6 +2,7 @@
 
 import copy
 import math
+import pickle
 
 import pytest
 import torch
@@ -142,10 +143,48 @@ def test_few_costs_expect_nothing():
 def test_a_search_after_studies_with_costs_goes_on_as_if_never_stopped():
     ours, theirs = made([costly()]), made([costly()])
     play(ours, 6)
-    theirs.load_state_dict(copy.deepcopy(ours.state_dict()))
+    state = copy.deepcopy(ours.state_dict())
+    theirs.load_state_dict(state)
     assert play(ours, 2) == play(theirs, 2)
-    with pytest.raises(StateMismatchError, match="tasks"):
-        made([costly(unit=1.0)]).load_state_dict(ours.state_dict())
+    task = costly()
+    other = bc.Task(task.configs, task.values, costs=task.costs[::-1])
+    with pytest.raises(StateMismatchError, match="costs"):
+        made([other]).load_state_dict(state)
+    state["header"].pop("costs")  # an earlier version knew none
+    made([other]).load_state_dict(state)
+
+
+@pytest.mark.parametrize("power", [1e308, 5e-324, 1e-150])
+def test_absurd_costs_are_no_failure(power):
+    task = costly()
+    ratio = [1.0 + k % 7 for k in range(len(task))]
+    costs = [min(power * r, 1e308) for r in ratio]
+    steep = [10.0 ** (5 * k - 100) for k in range(len(task))]
+    for absurd in (costs, steep):
+        progress = [0.1] * len(task)
+        told = bc.Task(task.configs, task.values, costs=absurd, progress=progress)
+        assert play(made([told]), 7)[-1].config["lr"] > 0
+
+
+def test_a_training_that_failed_early_counts_with_the_cost_of_a_whole_one():
+    configs = configs_of(8, 0)  # on all of the data
+    values = [math.nan if k % 2 else loss(c) for k, c in enumerate(configs)]
+    progress = [0.1 if k % 2 else 1.0 for k in range(8)]
+    task = bc.Task(configs, values, costs=[10.0 * p for p in progress], progress=progress)
+    options = {"dtype": torch.float64, "device": "cpu"}
+    earlier = EarlierStudies(SPACE, [task], -1.0, fill=None, tkwargs=options, fidelities=SHARE)
+    at = torch.stack([torch.cat([SPACE.encode(c), torch.ones(1).double()]) for c in configs])
+    expected = earlier.expected_cost(log_shares(SHARE))(at)
+    torch.testing.assert_close(expected, expected[:1].expand_as(expected), rtol=0.02, atol=0)
+
+
+@pytest.mark.parametrize("read", [lambda search: search.best(), lambda search: search.summary()])
+def test_a_search_that_has_predicted_is_pickled(read):
+    ours = made([costly()])
+    play(ours, 6)
+    read(ours)
+    theirs = pickle.loads(pickle.dumps(ours))
+    assert play(ours, 1) == play(theirs, 1)
 
 
 def test_no_studies_are_no_other_search():

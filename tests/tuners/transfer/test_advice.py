@@ -49,6 +49,13 @@ def test_random_evaluations_follow_a_proposal_that_no_study_supports(options):
     assert not any("random" in decision.reason for decision in beside)
 
 
+def test_an_evaluation_of_the_user_takes_no_proposal_away():
+    optimizer = bc.TransferOptimizer(SPACE, [bc.Task.advice([GOOD])])
+    optimizer.tell(optimizer.enqueue({"x": 0.9, "y": 0.9}), 0.5)
+    assert optimizer.ask().reason == "proposed"
+    assert optimizer.ask().reason.startswith("drawn at random")
+
+
 def test_a_portfolio_comes_before_random_evaluations():
     optimizer = bc.TransferOptimizer(SPACE, [bc.Task.advice([GOOD])], warm_start=1)
     reasons = [optimizer.ask().reason.split()[0] for _ in range(5)]
