@@ -59,12 +59,12 @@ def test_an_ensemble_appends_what_earlier_tasks_say():
     single, joint = model.posterior(points.unsqueeze(-2)), model.posterior(points)
     for found in (single.mean[..., 0, 0].mT, joint.mean[..., 0]):
         wanted = drawn.models.posterior(completed).mean[..., 0]
-        torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(found, wanted, rtol=1e-3, atol=1e-4)
     variance, cov = model.observed_with(points.unsqueeze(-2), model.project(points[:2]))
     noisy = drawn.models.posterior(completed, observation_noise=True)
-    torch.testing.assert_close(variance.mT, noisy.variance[..., 0], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(variance.mT, noisy.variance[..., 0], rtol=1e-3, atol=1e-4)
     full = drawn.models.posterior(completed).distribution.covariance_matrix
-    torch.testing.assert_close(cov.transpose(0, 1), full[..., :2], rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(cov.transpose(0, 1), full[..., :2], rtol=1e-3, atol=1e-4)
 
 
 def test_columns_of_earlier_tasks_leave_one_for_the_configuration():
