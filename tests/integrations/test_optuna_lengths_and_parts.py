@@ -360,3 +360,15 @@ def test_a_proposal_stays_one_in_a_study():
     assert study.trials[0].params["lr"] == pytest.approx(0.013)
     translation = Distributions(program.DISTRIBUTIONS)
     assert translated("tasks", [proposed], translation, -1) == [proposed]
+
+
+def test_costs_and_progress_of_a_study_come_along():
+    """A trial outside of the space takes its own away, and no other's."""
+    configs = [{"lr": 0.01, "layers": 2}, {"lr": 1e9, "layers": 2}, {"lr": 0.02, "layers": 3}]
+    study = bc.Task(configs, [1.0, 2.0, 3.0], progress=[0.5, 1.0, 1.0], costs=[3.0, 4.0, None])
+    (fitting,) = translated("tasks", [study], Distributions(program.DISTRIBUTIONS))
+    assert (fitting.values, fitting.progress, fitting.costs) == (
+        (1.0, 3.0),
+        (0.5, 1.0),
+        (3.0, None),
+    )

@@ -74,14 +74,15 @@ def _translated(
     task: Task, translation: Translation, sign: int, fidelities: Sequence[str]
 ) -> Task | None:
     fits = []
-    for params, value, share in zip(task.configs, task.values, task.shares, strict=True):
+    costs = task.costs or (None,) * len(task)
+    for params, value, *paid in zip(task.configs, task.values, task.shares, costs, strict=True):
         config = translation.part(params) if isinstance(params, Mapping) else None
         if config and isinstance(params, Mapping):
             numbers = {name: params[name] for name in fidelities if name in params}
-            fits.append(({**config, **numbers}, None if value is None else sign * value, share))
-    if all(value is None for _, value, _ in fits):
+            fits.append(({**config, **numbers}, None if value is None else sign * value, *paid))
+    if all(value is None for _, value, *_ in fits):
         return None
-    configs, values, progress = zip(*fits, strict=True)
+    configs, values, progress, costs = zip(*fits, strict=True)
     if task.is_advice:
         return Task.advice(configs, name=task.name)
-    return Task(configs, values, name=task.name, progress=progress)
+    return Task(configs, values, name=task.name, progress=progress, costs=costs)
