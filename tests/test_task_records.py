@@ -378,24 +378,3 @@ def test_a_space_of_a_single_configuration_has_no_columns():
     encoded = encoded_of(space, [{"policy": "a"}, {"policy": "b"}])
     assert encoded.points.shape == (1, 0)
     assert encoded.kept == (0,)
-
-
-def test_costs_are_kept_beside_the_values():
-    task = Task([{"lr": 0.1}, {"lr": 0.2}], [0.5, 0.8], costs=[3, None])
-    assert task.costs == (3.0, None)
-    assert Task.from_dict(task.to_dict()) == task
-    assert task != Task(task.configs, task.values)
-    assert Task(task.configs, task.values, costs=[None, math.nan]) == Task(
-        task.configs, task.values
-    )
-
-
-@pytest.mark.parametrize("costs", [[1.0], [0.0, 1.0], [-1.0, 1.0], ["a", 1.0], [True, 1.0], 3.0])
-def test_what_is_no_cost_is_refused(costs):
-    with pytest.raises((InvalidArgumentError, InvalidShapeError), match=r"costs.*: Expected"):
-        Task([{"lr": 0.1}, {"lr": 0.2}], [0.5, 0.8], costs=costs)
-
-
-def test_advice_has_no_costs():
-    with pytest.raises(InvalidArgumentError, match="proposals were not trained"):
-        Task([{"lr": 0.1}], [0.0], costs=[1.0], is_advice=True)

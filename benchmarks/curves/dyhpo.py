@@ -26,7 +26,7 @@ from torch import Generator, Tensor
 from benchmarks.curves.play import SHARES, Ask, Steps
 from benchmarks.curves.stepwise import AT_FIRST, GROWTH, MOST_STEPS, Stepwise, grid_shares
 from benchmarks.harness.gaussian import fitted
-from botorch_costly.numerics.improvement import log_excess
+from botorch_costly.numerics.improvement import log_expected_improvement
 from botorch_costly.problems import CurveProblem
 
 _LEAST = 1e-9
@@ -40,7 +40,8 @@ def dyhpo(problem: CurveProblem, seed: int, budget: float) -> Steps:
         if len(run.curves) >= AT_FIRST and run.best > -math.inf:
             table, steps = run.table(), [run.done.get(c, 0) for c in choice]
             mean, sd = model.moments(table, choice, steps)
-            config = choice[int(log_improvement(mean, sd, thresholds(table)[steps]).argmax())]
+            gain = log_expected_improvement(mean, sd, thresholds(table)[steps])
+            config = choice[int(gain.argmax())]
         segment = yield Ask(config, run.next_stop(config))
         run.told(config, segment)
 
@@ -53,12 +54,6 @@ def thresholds(table: Tensor) -> Tensor:
     """
     seen = table.nan_to_num(-math.inf).amax(0)
     return torch.where(seen > -math.inf, seen, seen.max())
-
-
-def log_improvement(mean: Tensor, sd: Tensor, best: Tensor) -> Tensor:
-    """Return the logarithm of the expected improvement of normals over a best each, elementwise."""
-    sd = sd.clamp_min(_LEAST)
-    return log_excess((mean - best) / sd) + sd.log()
 
 
 def step_inputs(X: Tensor, table: Tensor) -> Tensor:
@@ -98,7 +93,7 @@ class _NextSteps:
         with torch.no_grad():
             posterior = model.posterior(rows[choice, steps].unsqueeze(-2))
         mean, variance = posterior.mean.flatten(), posterior.variance.flatten()
-        return centre + unit * mean, unit * variance.sqrt()
+        return centre + unit * mean, (unit * variance.sqrt()).clamp_min(_LEAST)
 
     def _conditioned(self, model: SingleTaskGP) -> SingleTaskGP:
         """Return the model with the last hyperparameters, or new ones when it has grown enough."""

@@ -138,7 +138,8 @@ class Learnt:
             white = torch.linalg.solve_triangular(factor, left.unsqueeze(-1), upper=False)
             variance = self._kernel(points, diag=True) - half.square().sum(0)
         believed = mean[choice, steps] + (half * white).sum(0)
-        return (believed - shift) / scale, variance.clamp_min(0).sqrt() / scale
+        sd = (variance.clamp_min(0).sqrt() / scale).clamp_min(_LEAST)
+        return (believed - shift) / scale, sd
 
 
 def _rows(X: Tensor) -> Tensor:  # shape: (n, grid, d + 1)

@@ -19,10 +19,11 @@ from collections.abc import Sequence
 import torch
 from torch import Generator, Tensor
 
-from benchmarks.curves.dyhpo import log_improvement, thresholds
+from benchmarks.curves.dyhpo import thresholds
 from benchmarks.curves.earlier_curves import Learnt, Study
 from benchmarks.curves.play import LEAST_COST, Ask, Policy, Steps
 from benchmarks.curves.stepwise import Stepwise
+from botorch_costly.numerics.improvement import log_expected_improvement
 from botorch_costly.problems import CurveProblem
 
 
@@ -38,7 +39,7 @@ def quick_tune(studies: Sequence[Study]) -> Policy:
                 promise = mean[choice, -1]
             else:
                 believed = learnt.moments(problem.inputs, mean, table, choice, steps)
-                gain = log_improvement(*believed, thresholds(table)[steps])
+                gain = log_expected_improvement(*believed, thresholds(table)[steps])
                 promise = gain - log_step_costs(run, log_costs)[choice]
             config = choice[int(promise.argmax())]
             segment = yield Ask(config, run.next_stop(config))

@@ -18,7 +18,7 @@ from botorch_costly.baselines import TAF, EmpiricalPriorGP, RankWeightedGP, ScaM
 from botorch_costly.models import TaskEnsemble
 from botorch_costly.models.joint_gaussian import JointGaussian
 from botorch_costly.models.task_paths import TaskPaths
-from botorch_costly.numerics.improvement import log_excess
+from botorch_costly.numerics.improvement import log_expected_improvement
 from botorch_costly.numerics.portfolio import greedy_portfolio
 from botorch_costly.tuners.transfer.belief import TargetData, target_gp
 
@@ -105,7 +105,7 @@ def _improvement(setting: Setting, told: TargetData) -> Tensor:
 
 def log_improvement(mean: Tensor, std: Tensor, told: TargetData) -> Tensor:
     """Return the logarithm of the expected improvement over the best that was told, ``(m,)``."""
-    return log_excess((mean - told.values.max()) / std) + std.log()
+    return log_expected_improvement(mean, std, told.values.max())
 
 
 def portfolio(setting: Setting) -> Policy:

@@ -2,14 +2,23 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Protocol
 
 import torch
+from torch import Tensor
 
 from botorch_costly.problems import SubsetProblem
 
 _ROUNDING = 1 + 1e-9  # of sums of costs
+
+
+def encoded(problem: SubsetProblem, numbers: Iterable[int]) -> Tensor:
+    """Return candidates as rows, configurations and then fidelities, ``n x d``."""
+    chosen = [problem.candidates[number] for number in numbers]
+    return torch.stack(
+        [torch.cat([problem.space.encode(x), problem.fidelities.encode(at)]) for x, at in chosen]
+    )
 
 
 class Method(Protocol):

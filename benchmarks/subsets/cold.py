@@ -17,6 +17,7 @@ from torch import Tensor
 
 from benchmarks.harness.record import Row, grouped
 from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
+from benchmarks.subsets.base import encoded
 from benchmarks.subsets.tables import TABLES
 from botorch_costly import SubsetDecision, SubsetOptimizer
 from botorch_costly.acquisition.cost_weighted import predicted_cost
@@ -139,20 +140,13 @@ def _cost_error(problem: SubsetProblem, history: Sequence[int]) -> float:
     best = targets[good].tolist()
     told = list(history)
     model = FidelityCost(
-        _encoded(problem, told),
+        encoded(problem, told),
         problem.costs[told].unsqueeze(-1),
         log_shares(problem.fidelities),
         problem.fidelities.dim,
     )
-    predicted = predicted_cost(model, _encoded(problem, best).unsqueeze(-2), 0.0)
+    predicted = predicted_cost(model, encoded(problem, best).unsqueeze(-2), 0.0)
     return math.exp(float((predicted / problem.costs[best]).log().abs().median()))
-
-
-def _encoded(problem: SubsetProblem, numbers: Sequence[int]) -> Tensor:
-    chosen = [problem.candidates[number] for number in numbers]
-    return torch.stack(
-        [torch.cat([problem.space.encode(x), problem.fidelities.encode(at)]) for x, at in chosen]
-    )
 
 
 def text(rows: Sequence[Row]) -> str:

@@ -14,7 +14,7 @@ from botorch.optim import optimize_acqf
 from torch import Tensor
 
 from benchmarks.harness.gaussian import fitted, standardized
-from benchmarks.subsets.base import Remembering
+from benchmarks.subsets.base import Remembering, encoded
 from botorch_costly.models.cost import LogLinearCost
 from botorch_costly.problems import SubsetProblem
 
@@ -27,12 +27,7 @@ class MultiFidelity(Remembering, ABC):
 
     def __init__(self, problem: SubsetProblem, seed: int) -> None:
         super().__init__(problem, seed)
-        self.points = torch.stack(
-            [
-                torch.cat([problem.space.encode(config), problem.fidelities.encode(at)])
-                for config, at in problem.candidates
-            ]
-        )
+        self.points = encoded(problem, range(len(problem)))
         self.order = torch.randperm(len(problem), generator=self.generator).tolist()
         self.columns = list(range(problem.space.dim, self.points.shape[1]))
         self._first = 2 * self.points.shape[1] + 2

@@ -15,7 +15,7 @@ from torch import Tensor
 from botorch_costly.errors import InvalidShapeError, check, check_count
 from botorch_costly.numerics.ensemble_sampling import LogDensity, walk
 from botorch_costly.numerics.gumbel import without_replacement
-from botorch_costly.numerics.improvement import log_excess
+from botorch_costly.numerics.improvement import log_expected_improvement
 from botorch_costly.randomness import check_generator
 
 MEASURES = ("improvement", "draws", "uniform")
@@ -137,8 +137,9 @@ def log_improvement(
     check(outputs == 1, "model", "one outcome", f"{outputs}", InvalidShapeError)
     posterior: Any = model.posterior(rows.unsqueeze(-2))
     mean, sd = posterior.mean, posterior.variance.clamp_min(_LEAST_VARIANCE).sqrt()
-    gain = mean - best if maximize else best - mean
-    value = (log_excess(gain / sd) + sd.log()).squeeze(-1).squeeze(-1)
+    if not maximize:
+        mean, best = -mean, -best
+    value = log_expected_improvement(mean, sd, best).squeeze(-1).squeeze(-1)
     return value.logsumexp(-1) - math.log(value.shape[-1]) if is_ensemble(model) else value
 
 

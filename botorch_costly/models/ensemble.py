@@ -14,7 +14,7 @@ from linear_operator.operators import DiagLinearOperator
 from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, NumericalError, check, check_count
-from botorch_costly.kernels.dense import Against, against
+from botorch_costly.kernels.dense import Against, against, covariance
 from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.models.log_posterior import LogPosterior, assign, factored, free_parameters
 from botorch_costly.models.promises import OneOutcome
@@ -42,8 +42,8 @@ Features = Callable[[Tensor], Tensor]
 """Maps points ``n x d`` to further columns of a model, ``n x T``."""
 
 
-class _Data(NamedTuple):
-    """What depends on the data alone."""
+class _Prepared(NamedTuple):
+    """Quantities that depend on the data and their factor alone."""
 
     root: Tensor  # the factor that it belongs to
     against: Against
@@ -80,7 +80,7 @@ class HyperparameterEnsemble(OneOutcome):
         check(not bool(failed.any()), "models", expected, failed, NumericalError)
         self.register_buffer("_root", root)  # k x n x n
         self.register_buffer("_scaled", scaled)  # k x n x 1
-        self._data: _Data | None = None
+        self._data: _Prepared | None = None
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -113,7 +113,7 @@ class HyperparameterEnsemble(OneOutcome):
         rows = rows.expand(*X.shape[:-2], *self.batch_shape, *rows.shape[-2:])
         half = self._half(rows)
         mean = self.models.mean_module(rows) + (half.mT @ self._scaled).squeeze(-1)
-        prior = against(self.models.covar_module, rows).covariance(rows)
+        prior = covariance(self.models.covar_module, rows, rows)
         variance = self._variance(rows, half, noisy=noisy)
         joint = prior - half.mT @ half
         joint = joint + torch.diag_embed(variance - joint.diagonal(dim1=-2, dim2=-1))
@@ -135,8 +135,7 @@ class HyperparameterEnsemble(OneOutcome):
         """
         rows, batch = self._rows(X)
         half = self._half(rows)
-        others = self._for_each(discretization.rows)
-        prior = against(self.models.covar_module, others).covariance(rows)
+        prior = covariance(self.models.covar_module, rows, self._for_each(discretization.rows))
         cov = prior - half.mT @ discretization.projected  # k x b x m
         variance = self._variance(rows, half, noisy=True)
         return variance.mT.reshape(*batch, -1), cov.transpose(0, 1).reshape(*batch, *cov.shape[::2])
@@ -160,18 +159,16 @@ class HyperparameterEnsemble(OneOutcome):
     def mean(self, X: Tensor) -> Tensor:
         """Return the posterior means at points ``n x d``, ``k x n``, without their variances."""
         rows = self._for_each(X)
-        explained = self._against_data().covariance(rows) @ self._prepared().weights
+        data = self._prepared()
+        explained = data.against.covariance(rows) @ data.weights
         return self.models.mean_module(rows) + explained.squeeze(-1)
 
     def _half(self, rows: Tensor) -> Tensor:
         """Return ``H``, ``k x n x b``, where ``H'H`` is the explained part of the covariance."""
-        return _solved(self._root, self._against_data().covariance(rows).mT)
+        return _solved(self._root, self._prepared().against.covariance(rows).mT)
 
-    def _against_data(self) -> Against:
-        return self._prepared().against
-
-    def _prepared(self) -> "_Data":
-        """Return what depends on the data alone, which is computed once for each factor.
+    def _prepared(self) -> _Prepared:
+        """Return the prepared data, which are computed once for each factor.
 
         BoTorch converts a model to its own type again and again, which changes no tensor.
         """
@@ -179,7 +176,7 @@ class HyperparameterEnsemble(OneOutcome):
             with torch.inference_mode(False), torch.no_grad():
                 data = against(self.models.covar_module, self.models.train_inputs[0])
                 weights = torch.linalg.solve_triangular(self._root.mT, self._scaled, upper=True)
-            self._data = _Data(self._root, data, weights)
+            self._data = _Prepared(self._root, data, weights)
         return self._data
 
     def __getstate__(self) -> dict[str, Any]:
@@ -191,7 +188,7 @@ class HyperparameterEnsemble(OneOutcome):
         super()._load_from_state_dict(*args, **kwargs)
 
     def _variance(self, rows: Tensor, half: Tensor, *, noisy: bool) -> Tensor:  # shape: (k, b)
-        prior = self._against_data().variance(rows)
+        prior = self._prepared().against.variance(rows)
         posterior = (prior - half.square().sum(-2)).clamp_min(_LEAST * prior.detach().max())
         if not noisy:
             return posterior

@@ -32,9 +32,7 @@ _LENGTHSCALES = (0.3, 1.0)  # times the root of the number of columns
 # Standard deviations of the configuration's effects on level and exponents, and of the curvature.
 _LEVELS, _EXPONENTS, _CURVATURES = (0.3, 1.0), (0.1, 0.3), (0.1, 0.5)
 _CONSTANT, _EXPONENT = 10.0, 0.5  # standard deviations of the constant and of the common exponents
-_CONFIRMED = (
-    0.1  # share of the variance of linear effects and common exponents if costs are expected
-)
+_CONFIRMED = 0.1  # share of the variances of linear effects and exponents if costs are expected
 _MATERN = PROFILES["matern52"]
 _FEW, _MANY = 64, 256  # rows that hyperparameters are chosen by, and that costs are predicted from
 

@@ -27,6 +27,17 @@ def expected_improvement(mean: Tensor, sd: Tensor, best: float | Tensor) -> Tens
     return torch.where(certain, (mean - best).clamp_min(0), sd * excess(u))
 
 
+def log_expected_improvement(mean: Tensor, sd: Tensor, best: float | Tensor) -> Tensor:
+    """Return ``log E max(y - best, 0)`` of normals ``y``, elementwise.
+
+    Args:
+        mean: Means, any shape.
+        sd: Standard deviations > 0, same shape.
+        best: Best value so far; a tensor is broadcast.
+    """
+    return sd.log() + log_excess((mean - best) / sd)
+
+
 def log_excess(u: Tensor) -> Tensor:
     r"""Return ``log E max(u + z, 0)`` with a standard normal ``z``, elementwise, accurate for all ``u``.
 

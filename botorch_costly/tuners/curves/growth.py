@@ -26,7 +26,7 @@ from botorch_costly.models.growth import (
     thinned,
 )
 from botorch_costly.numerics.growth import Marks
-from botorch_costly.numerics.improvement import log_excess
+from botorch_costly.numerics.improvement import log_expected_improvement
 from botorch_costly.tuners.curves.ends import Common, Outlook, marks_of
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.standstill import Movement
@@ -71,8 +71,7 @@ class GrowthOutlook(Outlook):
         points = X.reshape(-1, X.shape[-1]).to(self._model.targets)
         ends = self._earlier.marks(points, torch.ones_like(points[:, 0]))
         mean, variance = self._model.mean_and_variance(ends)
-        sd = variance.sqrt()
-        each = sd.log() + log_excess((mean - self._bar) / sd)
+        each = log_expected_improvement(mean, variance.sqrt(), self._bar)
         improvement = (each + self._model.log_shares.unsqueeze(-1)).logsumexp(0)
         return improvement.reshape(X.shape[:-1])
 

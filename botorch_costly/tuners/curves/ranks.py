@@ -23,7 +23,7 @@ from torch import Tensor
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.fitting import Hyperparameters, fit
 from botorch_costly.models.snapshot import Snapshot
-from botorch_costly.numerics.improvement import log_excess
+from botorch_costly.numerics.improvement import log_expected_improvement
 from botorch_costly.numerics.radial import NUGGET
 from botorch_costly.numerics.robust import normal_scores
 from botorch_costly.numerics.stationary import Stationary
@@ -64,8 +64,7 @@ class RankOutlook(Outlook):
     def log_improvement(self, X: Tensor) -> Tensor:
         """Return the log expected improvements of the ends of configurations ``batch_shape x d``."""
         mean, variance = self.end.mean_and_variance(X.unsqueeze(-2))
-        sd = variance.squeeze(-1).sqrt()
-        return sd.log() + log_excess((mean.squeeze(-1) - self._best) / sd)
+        return log_expected_improvement(mean.squeeze(-1), variance.squeeze(-1).sqrt(), self._best)
 
     def exceeds(self, training: Training, until: int) -> float:
         """Return the probability that the value after an iteration exceeds the best one, if it moves."""

@@ -1,4 +1,4 @@
-"""What evaluations of earlier studies cost, as one model of configurations and fidelities."""
+"""A model of the costs of earlier studies' evaluations, by configuration and fidelities."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _LARGEST = 25.0  # logarithm of a cost in units of the median
 
 
 class Costs(NamedTuple):
-    """What evaluations of one study cost."""
+    """Costs of one study's evaluations."""
 
     points: Tensor  # configurations and fidelities, encoded, shape: (n, d)
     whole: Tensor  # costs, of whole trainings, shape: (n, 1)

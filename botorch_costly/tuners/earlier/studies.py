@@ -112,7 +112,7 @@ class EarlierStudies:
         return self._ensemble.means(torch.cat([X, target], -1).to(self._empty)).mT.to(X)
 
     def expected_cost(self, log_shares: LogShares) -> FidelityCost | None:
-        """Return what evaluations cost by the studies, up to a factor; None if they do not tell."""
+        """Return a model of the studies' costs, up to a factor; None if they have none."""
         device = self._empty.device
         costs = [Costs(points.to(device), whole.to(device)) for points, whole in self._costs]
         return expected_cost(costs, log_shares, self._fidelities)
