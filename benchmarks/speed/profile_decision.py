@@ -168,7 +168,7 @@ HOOKS: tuple[tuple[Any, str, str], ...] = (
     (local_optima, "climb", BOOKKEEPING),
     (local_optima, "attempt", BOOKKEEPING),  # on a device other than a CPU
     (climb, "climb_by_newton", NEWTON),
-    (local_optima, "distinct", MERGING),
+    (local_optima, "_distinct", MERGING),
     (local_optima, "suppress_unasked", MERGING),
     (search, "far_rival", RIVAL),
     (strategy, "comparison_of", COMPARISON),

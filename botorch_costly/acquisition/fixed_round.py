@@ -1,5 +1,6 @@
 """Acquisition functions over configurations, made from those over ``[configuration, round]``."""
 
+import math
 from typing import Any
 
 import torch
@@ -49,7 +50,10 @@ def as_round(now: float | Tensor) -> Tensor:
         InvalidArgumentError: If it is not one finite number.
     """
     tensor = as_numbers("now", now)
-    is_valid = tensor.numel() == 1 and bool(tensor.isfinite().all())
+    if isinstance(now, (int, float)):
+        is_valid = math.isfinite(now)
+    else:
+        is_valid = tensor.numel() == 1 and bool(tensor.isfinite().all())
     check(is_valid, "now", "one finite round", now, InvalidArgumentError)
     return tensor.reshape(())
 

@@ -1,5 +1,6 @@
 """Upper confidence bound of a drifting function."""
 
+import math
 from typing import Any
 
 import torch
@@ -45,7 +46,10 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
         maximize: bool = True,
     ) -> None:
         numbers = as_numbers("beta", beta)
-        valid = bool(((numbers >= 0) & numbers.isfinite()).all())
+        if isinstance(beta, (int, float)):
+            valid = 0 <= beta < math.inf
+        else:
+            valid = bool(((numbers >= 0) & numbers.isfinite()).all())
         check(valid, "beta", "finite numbers >= 0", beta, InvalidArgumentError)
         super().__init__(model, numbers, posterior_transform, maximize)
         self.fix_round(now)
@@ -99,7 +103,7 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
         """Values, gradients and Hessians at ``batch_shape x n x d``, or None without a closed form."""
         if not (self.is_closed_form and self.model.snapshot(self.round).has_hessian):
             return None
-        return lambda X: self._bound().quadratic(X)
+        return self._bound().quadratic
 
     def _bound(self, dtype: torch.dtype | None = None) -> UpperBound:
         """Return the bound in the round, in the dtype of the belief unless another is given."""

@@ -222,7 +222,7 @@ class CachedPosterior:
         rows = self._rows
         with torch.inference_mode(False):  # the cached snapshot must also work outside of this mode
             lag = (now - rows.inputs[:, -1]).abs()
-            retentions = retention(lag.new_full((), self.forgetting), lag)
+            retentions = retention(self.forgetting, lag)
             return Snapshot(
                 closed_form(self.kernel, rows.inputs[:, :-1], retentions, *rows.factor[1:])
             )
@@ -230,7 +230,7 @@ class CachedPosterior:
     def _covariance(self, x1: Tensor, x2: Tensor) -> Tensor:
         """Return the product covariance of ``[configuration, round]`` rows."""
         lag = (x1[..., -1].unsqueeze(-1) - x2[..., -1].unsqueeze(-2)).abs()
-        retained = retention(lag.new_full((), self.forgetting), lag)
+        retained = retention(self.forgetting, lag)
         return covariance(self.kernel, x1[..., :-1], x2[..., :-1]) * retained
 
     def _project(self, rows: Tensor) -> Tensor:

@@ -51,7 +51,7 @@ class CachedRows(NamedTuple):
     def weights(self, now: float, forgetting: float) -> Tensor:
         """Return the weight ``(1 - forgetting)^age`` of each row, ``(n,)``, on the CPU."""
         ages = (now - self.near[:, -2]).clamp_min(0)
-        return retention(ages.new_tensor(forgetting), ages).square()
+        return retention(forgetting, ages).square()
 
     def within(self, window: float, maximum: int) -> "CachedRows":
         """Return the rows of the last ``window`` rounds, at most ``maximum`` of them, the newest."""

@@ -14,7 +14,7 @@ from botorch_costly.numerics.closed_form import (
     upper_bound_at,
     upper_bound_with_gradient,
 )
-from botorch_costly.numerics.expansion import Expansion, Quadratic, expand, expanded_upper_bound
+from botorch_costly.numerics.expansion import Expansion, Quadratic, expand, expand_upper_bound
 from botorch_costly.numerics.radial import FAMILIES
 from botorch_costly.optim.smooth import SecondOrder, ValueAndGradient
 
@@ -232,8 +232,8 @@ class UpperBound:
     def quadratic(self, X: Tensor) -> Quadratic:
         """Return values, gradients and Hessians at ``batch_shape x n x d``."""
         snapshot = self.snapshot
-        terms = snapshot.form.prior, snapshot.retained, self.width, snapshot.least_variance
-        bound = expanded_upper_bound(snapshot.expand(X.detach()), *terms)
+        terms = snapshot.retained, self.width, snapshot.least_variance
+        bound = expand_upper_bound(snapshot.form, X.detach(), *terms)
         if self._has_prior_units():
             return bound
         value, *slopes = bound

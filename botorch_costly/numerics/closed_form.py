@@ -15,9 +15,8 @@ With ``psi = -phi' / |u - u_i|``, which is finite at 0 for all families but MatÃ
     dm/dx = -(c / l) sum_i alpha_i psi_i (u - u_i),
     dq/dx = -(c / l) 2 sum_i v_i psi_i (u - u_i),    v = B' B phi,
 
-so value and gradient cost five matrix products in all. Distances come from inner products,
-``|u|^2 + |u_i|^2 - 2 u'u_i``, whose rounding error affects ``phi`` and ``psi`` to first order only.
-MatÃ©rn-1/2, which has a kink, and a nugget, which has a jump, compute differences instead.
+so value and gradient cost five matrix products in all. Distances are computed from differences, which
+takes one operation; and inner products would round where a family has a kink or jump.
 
 Convention: ``Moments`` hold the *explained* variance ``q``, not the variance ``s - a^2 q``.
 
@@ -30,10 +29,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.numerics.radial import ARMS, NUGGET, PROFILES
+from botorch_costly.numerics.radial import ARMS, PROFILES
 from botorch_costly.numerics.stationary import Stationary
-
-_EXACT_DISTANCES = ("matern12", NUGGET)  # rounding would matter at the kink or jump
 
 
 class ClosedForm(NamedTuple):
@@ -44,7 +41,6 @@ class ClosedForm(NamedTuple):
     unit: Tensor  # c / l, shape: (d,) or (1,)
     middle: Tensor  # mean of the scaled configurations, shape: (*batch, 1, d)
     rows: Tensor  # u_i minus the middle, shape: (*batch, n, d)
-    squares: Tensor  # squared lengths of the rows, shape: (*batch, 1, n)
     alpha: Tensor  # shape: (*batch, n, 1)
     solver: Tensor  # B, shape: (*batch, n, n)
 
@@ -70,7 +66,7 @@ def closed_form(
     """Return the closed form of the posterior in the round to which the retentions refer."""
     unit = PROFILES[kernel.family].constant / kernel.lengthscale
     rows = configurations * unit
-    middle = rows.mean(-2, keepdim=True)  # close to the query points, which keeps the squares small
+    middle = rows.mean(-2, keepdim=True)  # close to the query points, which keeps the numbers small
     rows = rows - middle
     priors = (kernel.outputscale * retentions).unsqueeze(-1)  # s a_i
     return ClosedForm(
@@ -79,7 +75,6 @@ def closed_form(
         unit=unit,
         middle=middle,
         rows=rows,
-        squares=rows.square().sum(-1).unsqueeze(-2),
         alpha=priors * (inverse.mT @ whitened),
         solver=inverse * priors.mT,
     )
@@ -94,10 +89,7 @@ def distances(form: ClosedForm, points: Tensor) -> Tensor:  # shape: (*batch, q,
     """Return the distances of scaled configurations (``*batch x q x d``) to the rows."""
     if form.family == ARMS:
         return torch.cdist(points, form.rows, p=0)
-    if form.family in _EXACT_DISTANCES:
-        return torch.cdist(points, form.rows, compute_mode="donot_use_mm_for_euclid_dist")
-    squared = torch.sub(form.squares, points @ form.rows.mT, alpha=2)
-    return squared.add_(points.square().sum(-1, keepdim=True)).clamp_min_(0).sqrt_()
+    return torch.cdist(points, form.rows, compute_mode="donot_use_mm_for_euclid_dist")
 
 
 def moments(form: ClosedForm, X: Tensor) -> Moments:
@@ -141,22 +133,23 @@ def upper_bound_with_gradient(
         A function of ``*batch x q x d`` points that returns values ``*batch x q`` and gradients
         ``*batch x q x d``.
     """
-    slope, lowest = PROFILES[form.family].slope, torch.full_like(form.prior, floor)
+    slope, squared = PROFILES[form.family].slope, retained * retained
     alpha, width = (scale * retained) * form.alpha, scale * width
-    steepness = -(retained * retained) * width
+    steepness = -squared * width
+    rows = torch.cat([form.rows, torch.ones_like(form.alpha)], -1)  # sums come with the products
 
     def value_and_gradient(X: Tensor) -> tuple[Tensor, Tensor]:
         points = scaled(form, X)
         phi, psi = slope(distances(form, points))
         projected = phi @ form.solver.mT  # B phi
-        explained = projected.square().sum(-1)
-        variance = torch.add(form.prior, explained, alpha=-(retained * retained))
-        std = torch.maximum(variance, lowest).sqrt_()
+        explained = torch.linalg.vector_norm(projected, dim=-1).square_()
+        variance = torch.add(form.prior, explained, alpha=-squared)
+        std = variance.clamp_min(floor).sqrt_()
         value = torch.addcmul((phi @ alpha).squeeze(-1), width, std)
         # d std = -a^2 v' dphi / std; the gradients of mean and std share one product with the rows.
-        share = (steepness / std).mul_(variance > lowest).unsqueeze(-1)
-        through = torch.addcmul(alpha.mT, share, projected @ form.solver).mul_(psi)
-        gradient = torch.addcmul(through @ form.rows, through.sum(-1, True), points, value=-1)
+        share = (steepness / std).mul_(variance > floor).unsqueeze(-1)
+        through = torch.addcmul(alpha.mT, share, projected @ form.solver).mul_(psi) @ rows
+        gradient = torch.addcmul(through[..., :-1], through[..., -1:], points, value=-1)
         return value, gradient.mul_(form.unit)
 
     return value_and_gradient

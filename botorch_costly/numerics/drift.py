@@ -30,7 +30,7 @@ class Belief(NamedTuple):
     cov: Tensor  # shape: (*batch, n, n)
 
 
-def retention(forgetting: Tensor, elapsed: Tensor) -> Tensor:
+def retention(forgetting: Tensor | float, elapsed: Tensor) -> Tensor:
     """Return ``a = (1 - forgetting)^(elapsed / 2)``, exact at forgetting 0 and 1.
 
     The gradient is finite everywhere, and 0 at forgetting 1, where ``a`` jumps.
@@ -39,6 +39,10 @@ def retention(forgetting: Tensor, elapsed: Tensor) -> Tensor:
         forgetting: Rate in [0, 1] per round, any shape.
         elapsed: Rounds, at least 0, broadcastable with ``forgetting``.
     """
+    if not isinstance(forgetting, Tensor):
+        if forgetting == 1:
+            return (elapsed == 0).to(elapsed)
+        return (elapsed * (0.5 * math.log1p(-forgetting))).exp_()
     # At forgetting 1 the logarithm is -inf and would make the value or the gradients NaN.
     forgets_all = forgetting == 1
     log_rate = torch.log1p(-torch.where(forgets_all, torch.zeros_like(forgetting), forgetting))

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.numerics.closed_form import ClosedForm, distances, scaled
+from botorch_costly.numerics.closed_form import ClosedForm, scaled
 from botorch_costly.numerics.radial import PROFILES
 
 
@@ -49,37 +49,95 @@ class Expansion(NamedTuple):
     explained: Quadratic
 
 
+class _Around(NamedTuple):
+    """Covariances of points with the observations and their slopes; shapes ``(*batch, j, n)``."""
+
+    delta: Tensor  # rows minus scaled points, shape: (*batch, j, d, n)
+    phi: Tensor
+    psi: Tensor
+    chi: Tensor
+    projected: Tensor  # B phi
+    slopes: Tensor  # B J, transposed, shape: (*batch, j, d, n)
+
+
+def _around(form: ClosedForm, X: Tensor) -> _Around:
+    profile = PROFILES[form.family]
+    delta = form.rows.mT.unsqueeze(-3) - scaled(form, X).unsqueeze(-1)
+    s = torch.linalg.vector_norm(delta, dim=-2)
+    phi, psi = profile.slope(s)
+    slopes = psi.unsqueeze(-2) * delta
+    white = (slopes.flatten(-3, -2) @ form.solver.mT).unflatten(-2, slopes.shape[-3:-1])
+    return _Around(delta, phi, psi, profile.chi(s, phi, psi), phi @ form.solver.mT, white)
+
+
 def expand(form: ClosedForm, X: Tensor) -> Expansion:
     """Expand a posterior around configurations ``X``, shape ``(*batch, j, d)``."""
-    points = scaled(form, X)
-    delta = points.unsqueeze(-2) - form.rows.unsqueeze(-3)  # (*batch, j, n, d)
-    profile, s = PROFILES[form.family], distances(form, points)
-    phi, psi = profile.slope(s)
-    chi = profile.chi(s, phi, psi)
-    projected = phi @ form.solver.mT  # B phi
-    factors = torch.stack([form.alpha.mT.expand_as(phi), projected @ form.solver])  # alpha, v
-    gradients, hessians = _gradient_and_hessian(factors * psi, factors * chi, delta)
-    slopes = (psi.unsqueeze(-1) * delta).transpose(-3, -2)  # -J, shape: (*batch, n, j, d)
-    white = (form.solver @ slopes.flatten(-2)).unflatten(-1, slopes.shape[-2:]).transpose(-3, -2)
-    hessians[1].add_(white.mT @ white).mul_(2)
-    unit = form.unit.expand(X.shape[-1])
-    gradients, hessians = gradients * unit, hessians * (unit * unit.unsqueeze(-1))
+    around = _around(form, X)
+    gradient, hessian = _weighted(around, form.alpha.mT)
+    slope, bend = _weighted(around, around.projected @ form.solver)  # v
+    bend = torch.add(bend, around.slopes @ around.slopes.mT).mul_(2)
+    unit, square = _units(form, X)
     return Expansion(
         points=X,
-        mean=Quadratic((phi @ form.alpha).squeeze(-1), gradients[0], hessians[0]),
-        explained=Quadratic(projected.square().sum(-1), 2 * gradients[1], hessians[1]),
+        mean=Quadratic((around.phi @ form.alpha).squeeze(-1), gradient * unit, hessian * square),
+        explained=Quadratic(
+            around.projected.square().sum(-1), slope.mul_(2) * unit, bend.mul_(square)
+        ),
     )
 
 
-def _gradient_and_hessian(
-    psi: Tensor,  # weighted psi_i of mean and explained variance, shape: (2, *batch, j, n)
-    chi: Tensor,  # weighted chi_i of both, shape: (2, *batch, j, n)
-    delta: Tensor,  # shape: (*batch, j, n, d)
-) -> tuple[Tensor, Tensor]:
-    """Return ``-sum_i psi_i delta_i`` and ``sum_i chi_i delta_i delta_i' - sum_i psi_i I``."""
-    gradient = -(psi.unsqueeze(-2) @ delta).squeeze(-2)
-    trace = psi.sum(-1, keepdim=True).expand_as(gradient)
-    return gradient, delta.mT @ (chi.unsqueeze(-1) * delta) - torch.diag_embed(trace)
+def expand_upper_bound(
+    form: ClosedForm, X: Tensor, retained: float, width: Tensor, floor: float
+) -> Quadratic:
+    """Expand ``mean + width std`` around configurations ``X``, shape ``(*batch, j, d)``, in one round.
+
+    All covariances have one weight, ``c_i = a alpha_i + r v_i`` with ``r = -w a^2 / sigma``, and with
+    ``h = grad q / 2`` and the formulas above
+
+        Hess = sum_i c_i Hess phi_i + r ((B J)'(B J) + a^2 / sigma^2 h h').
+
+    The result is that of ``expanded_upper_bound``, in half of the operations.
+
+    Args:
+        form: Closed form of the posterior in a reference round.
+        X: Configurations.
+        retained: Retention ``a`` since that round.
+        width: Number of standard deviations to add, shape ``()`` or ``(*batch, 1)``.
+        floor: Least variance; a clamped variance has no gradient.
+    """
+    around, squared = _around(form, X), retained * retained
+    explained = around.projected.square().sum(-1)
+    variance = torch.add(form.prior, explained, alpha=-squared)
+    std = variance.clamp_min(floor).sqrt_()
+    rate = ((variance > floor) * (-squared * width) / std)[..., None]  # r
+    weights = torch.addcmul(retained * form.alpha.mT, rate, around.projected @ form.solver)
+    gradient, hessian = _weighted(around, weights)
+    h = around.slopes @ around.projected.unsqueeze(-1) / std[..., None, None]  # h / sigma
+    bend = torch.addcmul(around.slopes @ around.slopes.mT, h, h.mT, value=squared)
+    unit, square = _units(form, X)
+    return Quadratic(
+        torch.addcmul(retained * (around.phi @ form.alpha).squeeze(-1), width, std),
+        gradient.mul_(unit),
+        hessian.addcmul_(rate.unsqueeze(-1), bend).mul_(square),
+    )
+
+
+def _weighted(
+    around: _Around,
+    weights: Tensor,  # of the observations, shape: (*batch, j, n)
+) -> tuple[Tensor, Tensor]:  # shapes: (*batch, j, d), (*batch, j, d, d)
+    """Return gradient and Hessian of the weighted sum of all ``phi_i``."""
+    psi = weights * around.psi
+    gradient = (around.delta @ psi.unsqueeze(-1)).squeeze(-1)
+    hessian = (around.delta * (weights * around.chi).unsqueeze(-2)) @ around.delta.mT
+    hessian.diagonal(dim1=-2, dim2=-1).sub_(psi.sum(-1, keepdim=True))
+    return gradient, hessian
+
+
+def _units(form: ClosedForm, X: Tensor) -> tuple[Tensor, Tensor]:  # shapes: (d,), (d, d)
+    """Return the factors of gradients and Hessians from the units of the rows."""
+    unit = form.unit.expand(X.shape[-1])
+    return unit, unit * unit.unsqueeze(-1)
 
 
 def expanded_upper_bound(

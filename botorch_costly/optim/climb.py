@@ -1,32 +1,34 @@
 """Climb a smooth function from many starts at once, to exact maxima.
 
-Two starts that come near each other most likely end in one maximum, so only the higher of them continues.
-If the function has a Hessian, quasi-Newton steps stop near the maxima, and Newton steps follow. All
-points are in the unit cube.
+The first steps follow the signs of the gradient. Two starts that are near each other then most likely end
+in one maximum, so only the higher of them continues: by Newton's method if the function has a Hessian;
+by L-BFGS if it has none, and where Newton's method does not arrive. All points are in the unit cube.
 """
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from botorch_costly.device import is_near
-from botorch_costly.optim.lbfgs import Minimum, minimize_batch
-from botorch_costly.optim.newton import climb_by_newton
+from botorch_costly.optim.lbfgs import minimize_batch
+from botorch_costly.optim.merging import merged_into
+from botorch_costly.optim.newton import Maxima, climb_by_newton
+from botorch_costly.optim.sign_steps import climb_by_signs
 from botorch_costly.optim.smooth import SmoothFunction
 from botorch_costly.optim.starts import unit_cube
 
+_SIGN_STEPS = 12
+_MERGE_WITHIN = 0.6  # in bandwidths, in every variable
+_WIDEST = 0.2  # bandwidth up to which starts are merged that early
+_NEWTON_STEPS = 5  # enough for most starts; the others take
+_MORE_STEPS = 10  # further ones
 # Cancellation in a posterior variance leaves about this much noise in a value (relative to 1). A search
 # for a smaller gradient would wander in it until its last iteration.
 _VALUE_TOLERANCE = 1e-10
-_NEAR_ENOUGH = 1e-5  # Newton's method takes over once a step gains less than this,
-_FEW = 4  # or once so few starts are still climbing
-_FROM_A_BATCH = 8  # at most so many starts of each batch entry take Newton steps, the best ones
-_MERGE_WITHIN = 0.1  # far less than the distance between two optima
-# Iterations without waiting for a device: 700 searches needed at most 24 and 32.
-_STEPS_UNASKED, _STEPS_AGAIN = 24, 40
+
+ClimbOn = Callable[[Tensor], Maxima]  # points, batch_shape x k x d -> points further up
 
 
 class MergedMaxima(NamedTuple):
@@ -37,7 +39,9 @@ class MergedMaxima(NamedTuple):
     into: Tensor  # shape: (*batch, n): index of the start that the maximum is from
 
 
-def climb(function: SmoothFunction, start: Tensor, bandwidth: float, max_iter: int) -> MergedMaxima:
+def climb(
+    function: SmoothFunction, start: Tensor, bandwidth: float, max_iter: int, warm: int = 0
+) -> MergedMaxima:
     """Climb from every start to a local maximum.
 
     Args:
@@ -45,27 +49,31 @@ def climb(function: SmoothFunction, start: Tensor, bandwidth: float, max_iter: i
         start: Starts in the unit cube, ``batch_shape x n x d``.
         bandwidth: Optima closer than this count as one.
         max_iter: Most evaluations by L-BFGS.
+        warm: Number of starts, the last ones, that are near a maximum already; they take no first steps,
+            which are long.
     """
-    second_order = function.second_order
-    within = min(_MERGE_WITHIN, 0.5 * bandwidth)
-    descend = partial(_descend, function, max_iter=max_iter, merge_within=within)
-    if second_order is None:
-        end = descend(start, value_tolerance=_VALUE_TOLERANCE)
-        return MergedMaxima(end.point, -end.value, end.into)
-    with torch.inference_mode():  # autograd's bookkeeping is a tenth of the time of small problems
-        # Single precision will do, since Newton steps in double precision follow.
-        rough = descend(start.float(), value_tolerance=_NEAR_ENOUGH, leave=_FEW)
-        leaders, slot, count = _leaders(rough)
-        leaders = leaders[..., : int(count), :].to(start)
-        most = leaders.shape[-2] if start.dim() == 2 else _FROM_A_BATCH
-        best, others = leaders[..., :most, :], leaders[..., most:, :]
-        maxima = climb_by_newton(second_order, best, unit_cube(start))
-        points, values = maxima.points, maxima.values
-        if others.numel() or not bool(maxima.reached.all()):  # starts that have arrived do not move
-            end = descend(torch.cat([points, others], -2), value_tolerance=_VALUE_TOLERANCE)
-            points, values = end.point, -end.value
+    second_order, cube = function.second_order, unit_cube(start)
+
+    def by_newton(points: Tensor) -> Maxima:
+        assert second_order is not None
+        return climb_by_newton(second_order, points, cube, _MORE_STEPS)
+
+    def by_lbfgs(points: Tensor) -> Maxima:
+        loss, box = function.with_gradient(points, sign=-1.0), unit_cube(points, "cpu")
+        end = minimize_batch(loss, points, box, max_iter=max_iter, value_tolerance=_VALUE_TOLERANCE)
+        return Maxima(end.point, -end.value, torch.ones_like(end.converged))
+
+    # Autograd's bookkeeping is a tenth of the time of small problems with a closed form.
+    with torch.inference_mode(second_order is not None):
+        rough = _rough(function, start, bandwidth, warm)
+        points = rough.points[..., : int(rough.number), :]
+        if second_order is None:
+            end = by_lbfgs(points)
+        else:
+            end = climb_by_newton(second_order, points, cube, _NEWTON_STEPS)
+            end = _finished(_finished(end, by_newton), by_lbfgs)
     # Not in inference mode, so that the result can be used with autograd.
-    return _of_each_start(points, values, slot, rough.into)
+    return _of_each_start(end, rough, _within(bandwidth))
 
 
 class Attempt(NamedTuple):
@@ -77,80 +85,88 @@ class Attempt(NamedTuple):
 
 
 def attempt(
-    function: SmoothFunction, start: Tensor, bandwidth: float, max_iter: int
+    function: SmoothFunction, start: Tensor, bandwidth: float, max_iter: int, warm: int = 0
 ) -> Attempt | None:
     """Climb like ``climb`` without waiting for the device; return None on a CPU.
 
-    The number of quasi-Newton steps is fixed, enough for nearly every search, and Newton steps follow
-    from all starts. If these do not arrive, a second attempt continues with quasi-Newton steps. If
-    that fails, too, or the function has no Hessian, ``climb`` itself runs, which waits for the device.
-    The arguments are those of ``climb``, without a batch.
+    The number of Newton steps is fixed, enough for nearly every search, and all starts take them. If
+    these do not arrive, a second attempt takes further ones. If that fails, too, or the function has no
+    Hessian, ``climb`` itself runs, which waits for the device. The arguments are those of ``climb``,
+    without a batch.
     """
     second_order = function.second_order
     if is_near(start):
         return None
 
     def wait() -> Attempt:
-        maxima = climb(function, start, bandwidth, max_iter)
+        maxima = climb(function, start, bandwidth, max_iter, warm)
         return Attempt(maxima, torch.ones((), dtype=torch.bool, device=start.device), wait)
 
     if second_order is None:
         return wait()
-    within = min(_MERGE_WITHIN, 0.5 * bandwidth)
-    descend = partial(_descend, function, merge_within=within, asks=False)
-    with torch.inference_mode():
-        steps = min(_STEPS_UNASKED, max_iter)
-        rough = descend(start.float(), max_iter=steps, value_tolerance=_NEAR_ENOUGH, leave=_FEW)
-        leaders, slot, count = _leaders(rough)
-        leads = torch.arange(len(start), device=start.device) < count
-        in_time = _still_running(rough) <= _FEW
-        newton = climb_by_newton(second_order, leaders.to(start), unit_cube(start), counts=leads)
-        arrived = in_time & (newton.reached | ~leads).all()
-        maxima = _of_each_start(newton.points, newton.values, slot, rough.into)
 
-    def again() -> Attempt:
+    def newton(points: Tensor, steps: int, again: Callable[[Tensor], Attempt]) -> Attempt:
         with torch.inference_mode():
-            # Merged starts begin at the best point, so that they are merged again at once.
-            begin = torch.where(leads.unsqueeze(-1), newton.points, newton.points[:1])
-            steps = min(_STEPS_AGAIN, max_iter)
-            end = descend(begin, max_iter=steps, value_tolerance=_VALUE_TOLERANCE)
-            maxima = _of_each_start(end.point, -end.value, slot, rough.into)
-            return Attempt(maxima, in_time & (_still_running(end) == 0), wait)
+            end = climb_by_newton(second_order, points, unit_cube(start), steps, counts=leads)
+            arrived = (end.reached | ~leads).all()
+        maxima = _of_each_start(end, rough, _within(bandwidth))
+        return Attempt(maxima, arrived, lambda: again(end.points))
 
-    return Attempt(maxima, arrived, again)
-
-
-def _of_each_start(points: Tensor, values: Tensor, slot: Tensor, into: Tensor) -> MergedMaxima:
-    """Return the maximum of each start, the one numbered by its ``slot``."""
-    index = slot.unsqueeze(-1).expand(*slot.shape, points.shape[-1])
-    return MergedMaxima(points.gather(-2, index), values.gather(-1, slot), into.clone())
+    with torch.inference_mode():
+        rough = _rough(function, start, bandwidth, warm)
+        leads = torch.arange(len(start), device=start.device) < rough.number
+    return newton(
+        rough.points, _NEWTON_STEPS, lambda there: newton(there, _MORE_STEPS, lambda _: wait())
+    )
 
 
-def _descend(function: SmoothFunction, start: Tensor, **options: Any) -> Minimum:
-    """Minimize the negative of a function in the unit cube."""
-    loss = function.with_gradient(start, sign=-1.0)
-    return minimize_batch(loss, start, unit_cube(start, "cpu"), **options)
+class _Rough(NamedTuple):
+    """Where the first steps ended: the leaders, which are not merged, and then the other points."""
+
+    points: Tensor  # leaders first, the best one in front, shape: (*batch, n, d)
+    order: Tensor  # index of each point among the starts, shape: (*batch, n)
+    leader: Tensor  # index of each start's leader among the points, shape: (*batch, n)
+    number: Tensor  # leaders of the batch entry with most of them, shape: ()
 
 
-def _still_running(end: Minimum) -> Tensor:  # shape: ()
-    """Return the number of searches that neither ended nor were merged."""
-    unmerged = end.into == torch.arange(end.into.shape[-1], device=end.into.device)
-    return (end.running & unmerged).sum()
+def _rough(function: SmoothFunction, start: Tensor, bandwidth: float, warm: int) -> _Rough:
+    """Take the first steps from all starts, and merge those that have come near each other."""
+    # Single precision will do, since Newton steps in double precision follow.
+    begin = start if function.second_order is None else start.float()
+    points, values = climb_by_signs(function.with_gradient(begin), begin, _SIGN_STEPS, warm)
+    into = merged_into(points, values, _within(bandwidth))
+    numbers = torch.arange(start.shape[-2], device=start.device)
+    leads = into == numbers
+    # Leaders first, even those without a finite value.
+    order = values.masked_fill(leads, torch.inf).argsort(dim=-1, descending=True, stable=True)
+    place = torch.empty_like(order).scatter_(-1, order, numbers.expand_as(order))
+    points = points.take_along_dim(order.unsqueeze(-1), -2).to(start)
+    return _Rough(points, order, place.gather(-1, into), leads.sum(-1).max())
 
 
-def _leaders(rough: Minimum) -> tuple[Tensor, Tensor, Tensor]:
-    """Sort the points, those not merged first, and return each start's index in this order.
+def _finished(end: Maxima, climb_on: ClimbOn) -> Maxima:
+    """Let the points climb on that have not reached a maximum."""
+    count = int((~end.reached).sum(-1).max())
+    if count == 0:
+        return end
+    rest = end.reached.int().argsort(dim=-1, stable=True)[..., :count]
+    each = rest.unsqueeze(-1).expand(*rest.shape, end.points.shape[-1])
+    points, values, reached = climb_on(end.points.gather(-2, each))
+    return Maxima(
+        end.points.scatter(-2, each, points),
+        end.values.scatter(-1, rest, values),
+        end.reached.scatter(-1, rest, reached),
+    )
 
-    Returns:
-        Points, shape ``(*batch, n, d)``: those not merged, best first, then the others. The index of
-        each start's point, shape ``(*batch, n)``; a merged start has the index of its target.
-        The number of points not merged, in the batch entry with most of them.
-    """
-    numbers = torch.arange(rough.into.shape[-1], device=rough.into.device)
-    leads = rough.into == numbers
-    by_value = rough.value.nan_to_num(torch.inf).argsort(dim=-1, stable=True)
-    first = leads.gather(-1, by_value).int().argsort(dim=-1, descending=True, stable=True)
-    order = by_value.gather(-1, first)
-    rank = torch.zeros_like(order).scatter(-1, order, numbers.expand_as(order))
-    point = rough.point.gather(-2, order.unsqueeze(-1).expand(*order.shape, rough.point.shape[-1]))
-    return point, rank.gather(-1, rough.into), leads.sum(-1).max()
+
+def _of_each_start(end: Maxima, rough: _Rough, within: float) -> MergedMaxima:
+    """Return the maximum of each start, that of its leader, after leaders that met are merged."""
+    into = merged_into(end.points, end.values, within)
+    leader = into.gather(-1, rough.leader)
+    points = end.points.take_along_dim(leader.unsqueeze(-1), -2)
+    return MergedMaxima(points, end.values.gather(-1, leader), rough.order.gather(-1, leader))
+
+
+def _within(bandwidth: float) -> float:
+    """Return the difference within which two starts are taken to climb to one maximum."""
+    return _MERGE_WITHIN * min(bandwidth, _WIDEST)

@@ -16,7 +16,7 @@ from torch import Tensor
 from botorch_costly.device import is_near, moved, read
 from botorch_costly.errors import NumericalError, check, check_count, check_positive
 from botorch_costly.optim.climb import MergedMaxima, attempt, climb
-from botorch_costly.optim.smooth import Acquisition, InBox, SmoothFunction, from_callable
+from botorch_costly.optim.smooth import Acquisition, SmoothFunction, from_callable, in_box
 from botorch_costly.optim.starts import (
     CheckedBox,
     Starts,
@@ -24,6 +24,7 @@ from botorch_costly.optim.starts import (
     check_bounds,
     draw_starts,
     from_unit_cube,
+    stretched,
     to_unit_cube,
 )
 from botorch_costly.optim.suppression import Optima, suppress, suppress_unasked
@@ -58,7 +59,7 @@ def local_optima(
     Args:
         acq_function: Maps ``b x 1 x d`` to ``b``, as BoTorch's acquisition functions do.
         bounds: ``2 x d`` finite lower and upper bounds.
-        num_restarts: Number of starts drawn.
+        num_restarts: Number of starts drawn, and then stretched towards the bounds.
         bandwidth: Optima closer than this count as one; a distance in the unit cube.
         warm_starts: ``m x d`` further starts, in the unit of the bounds, clamped into them.
         starts: ``"sobol"`` for a scrambled Sobol sequence, ``"uniform"`` for independent draws.
@@ -125,7 +126,7 @@ def search(
     """
     check_positive("bandwidth", bandwidth)
     begun = _begin(acq_function, bounds, num_restarts, **options)
-    box, tried = begun.box, attempt(begun.function, begun.unit, bandwidth, begun.max_iter)
+    box, tried = begun.box, attempt(begun.function, *begun.arguments(bandwidth))
     while tried is not None:
         ascent = _ascent(begun, tried.maxima)
         unit, finite = (ascent.points - box.lower) / box.width, _finite(ascent)
@@ -143,7 +144,7 @@ def search(
         tried = tried.again()
     else:
         ascent = _climb(begun, bandwidth)
-    optima = distinct(ascent, bounds, bandwidth)
+    optima = _distinct(ascent, box, bandwidth)
     if remade is None:
         return Searched(ascent.starts, optima, optima.points)
     more, more_count = remade(optima.points, torch.ones_like(optima.values, dtype=torch.bool))
@@ -171,10 +172,15 @@ def ascend(
 class _Begun(NamedTuple):
     """A search whose starts are drawn."""
 
-    function: InBox
-    unit: Tensor  # starts in the unit cube, shape: (n, d)
+    function: SmoothFunction  # over the unit cube
+    unit: Tensor  # starts in the unit cube, the warm ones last, shape: (n, d)
+    warm: int  # number of warm starts
     box: CheckedBox
     max_iter: int
+
+    def arguments(self, bandwidth: float) -> tuple[Tensor, float, int, int]:
+        """Return the arguments of a climb after its function."""
+        return self.unit, bandwidth, self.max_iter, self.warm
 
 
 def _begin(
@@ -193,16 +199,16 @@ def _begin(
     like = bounds
     if warm_starts is not None:
         like = bounds.to(warm_starts.device, non_blocking=is_near(bounds))
-    unit = moved(draw_starts(num_restarts, starts, bounds, generator), like)
-    box = box_at(bounds, like)
+    unit = stretched(moved(draw_starts(num_restarts, starts, bounds, generator), like))
+    box, warm = box_at(bounds, like), 0 if warm_starts is None else len(warm_starts)
     if warm_starts is not None:
         unit = torch.cat([unit, to_unit_cube("warm_starts", warm_starts, box)])
     check(len(unit) > 0, "num_restarts", "a start, drawn or warm", num_restarts)
-    return _Begun(InBox(from_callable(acq_function), lower, width), unit, box, max_iter)
+    return _Begun(in_box(from_callable(acq_function), lower, width), unit, warm, box, max_iter)
 
 
 def _climb(begun: _Begun, bandwidth: float) -> Ascent:
-    return _ascent(begun, climb(begun.function, begun.unit, bandwidth, begun.max_iter))
+    return _ascent(begun, climb(begun.function, *begun.arguments(bandwidth)))
 
 
 def _ascent(begun: _Begun, maxima: MergedMaxima) -> Ascent:
@@ -231,7 +237,11 @@ def distinct(ascent: Ascent, bounds: Tensor, bandwidth: float) -> Optima:
         NumericalError: If no last point has a finite value.
     """
     check_bounds(bounds)
-    box, finite = box_at(bounds, ascent.points), _finite(ascent)
+    return _distinct(ascent, box_at(bounds, ascent.points), bandwidth)
+
+
+def _distinct(ascent: Ascent, box: CheckedBox, bandwidth: float) -> Optima:
+    finite = _finite(ascent)
     if not finite.any():
         expected = f"a finite value from one of {len(finite)} starts"
         raise NumericalError("acq_function", expected, ascent.values[0].item())

@@ -1,7 +1,7 @@
 """The last steps to a local maximum in a box, by Newton's method.
 
 Near a maximum one Newton step squares the remaining distance: two or three evaluations give the exact
-maximum, for which quasi-Newton steps would need a dozen more.
+maximum, for which steps by the gradient would need a dozen more.
 """
 
 from typing import NamedTuple
@@ -9,12 +9,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from botorch_costly.device import is_near
+from botorch_costly.device import is_near, moved
 from botorch_costly.numerics.expansion import Quadratic
 from botorch_costly.optim.smooth import SecondOrder
 
-_RADIUS = 0.2  # longest step, in widths of the box
+_RADIUS = 0.3  # longest step, in widths of the box
 _SHRINK, _GROW = 0.25, 2.0  # factors of the longest step after a rejected and an accepted step
+_SHIFTS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.2)  # of Hessians without a maximum; their norm is 1
 _NEAR = 3e-4  # a step this short, in widths, is the last: the remaining distance is its square
 
 
@@ -27,7 +28,7 @@ class Maxima(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Steps from points to the maxima of their quadratic models."""
+    """Steps from points towards the maxima of their quadratic models."""
 
     to: Tensor  # shape: (*batch, j, d)
     exists: Tensor  # whether the model has a maximum, shape: (*batch, j), bool
@@ -37,29 +38,36 @@ def newton_step(
     model: Quadratic,
     points: Tensor,  # shape: (*batch, j, d)
     bounds: Tensor,  # shape: (2, d)
+    shifts: Tensor | None = None,  # shape: (s, d, d)
 ) -> Step:
-    """Return the step to the maximum of the second-order model, clamped into the box.
+    """Return the step to the maximum of the second-order model, which may lead out of the box.
 
     Variables at a bound that the gradient pushes against stay there. Where the model has no maximum in
-    the other variables, the step follows the gradient, with a length that is safe for the largest
-    curvature of the model.
+    the other variables, the step is 0; or, with shifts, that of the model whose Hessian is shifted
+    by a multiple of the identity, the first one that has a maximum (Levenberg 1944). All are tried at
+    once, so that a device need not be asked.
 
     Args:
         model: Second-order model at each point.
         points: Points in the box.
         bounds: Lower and upper bounds.
+        shifts: Ascending multiples of the identity, the first one 0, in units of the Hessian's norm.
     """
-    gradient = model.gradient
-    blocked = ((points <= bounds[0]) & (gradient < 0)) | ((points >= bounds[1]) & (gradient > 0))
-    free = (~blocked).to(points)
-    curve = torch.diag_embed(1 - free) - model.hessian * (free.unsqueeze(-1) * free.unsqueeze(-2))
-    root, info = torch.linalg.cholesky_ex(curve)
-    uphill = (gradient * free).unsqueeze(-1)
-    steepest = uphill / curve.abs().sum(-1).amax(-1)[..., None, None]
-    exists = info == 0
-    step = torch.where(exists[..., None, None], torch.cholesky_solve(uphill, root), steepest)
-    step = step.squeeze(-1).nan_to_num(0.0)
-    return Step((points + step).clamp(bounds[0], bounds[1]) - points, exists)
+    lower, upper = bounds
+    free = (points + model.gradient.sign()).clamp(lower, upper) != points
+    uphill = (model.gradient * free)[..., None, :, None]
+    eye = torch.eye(points.shape[-1], dtype=points.dtype, device=points.device)
+    curves = torch.where(free.unsqueeze(-1) & free.unsqueeze(-2), -model.hessian, eye).unsqueeze(-3)
+    if shifts is None:
+        roots, info = torch.linalg.cholesky_ex(curves)
+        steps = torch.where(info[..., None, None] == 0, torch.cholesky_solve(uphill, roots), 0.0)
+    else:
+        size = torch.linalg.vector_norm(curves, dim=(-2, -1), keepdim=True)
+        roots, info = torch.linalg.cholesky_ex(torch.addcmul(curves, shifts, size))
+        first = info.argmin(-1)[..., None, None, None]
+        steps = torch.cholesky_solve(uphill.expand(*roots.shape[:-1], 1), roots)
+        steps = steps.gather(-3, first.expand(*first.shape[:-2], points.shape[-1], 1))
+    return Step(steps[..., 0, :, 0], info[..., 0] == 0)
 
 
 def climb_by_newton(
@@ -72,6 +80,11 @@ def climb_by_newton(
 ) -> Maxima:
     """Climb from starts near local maxima; a step that does not lead up is rejected and shortened.
 
+    References:
+        - Levenberg, *A method for the solution of certain non-linear problems in least squares* (1944).
+        - Bertsekas, *Projected Newton methods for optimization problems with simple constraints*
+          (1982).
+
     Args:
         second_order: Maps ``batch_shape x j x d`` points to values, gradients and Hessians.
         start: Points near local maxima, in the box.
@@ -80,17 +93,19 @@ def climb_by_newton(
         near: A step this short, in widths of the box, is the last.
         counts: Starts that have to arrive before the climb ends; all if omitted.
     """
-    points, model, width = start, second_order(start), bounds[1] - bounds[0]
+    shifts = moved(torch.tensor(_SHIFTS)[:, None, None] * torch.eye(start.shape[-1]), start)
+    lower, upper = bounds
+    points, model, width = start, second_order(start), upper - lower
     radius = torch.full_like(model.value, _RADIUS)
-    for _ in range(max_iter):
-        step, exists = newton_step(model, points, bounds)
-        length = (step / width).abs().amax(-1)
+    for iteration in range(max_iter + 1):
+        step, exists = newton_step(model, points, bounds, shifts)
+        length = torch.linalg.vector_norm(step / width, torch.inf, -1)
         last = exists & (length <= near)
         done = (last if counts is None else last | ~counts).all()
-        if is_near(done) and bool(done):
+        if iteration == max_iter or (is_near(done) and bool(done)):
             break
-        share = (radius / length.clamp_min(_NEAR)).clamp_max(1.0)
-        trial = points + share.unsqueeze(-1) * step
+        share = (radius / length).clamp_max_(1.0)
+        trial = torch.addcmul(points, share.unsqueeze(-1), step).clamp_(lower, upper)
         there = second_order(trial)
         better = there.value >= model.value  # also false where it is NaN
         if not is_near(done):  # freeze the points: waiting would cost more than further steps
@@ -99,11 +114,10 @@ def climb_by_newton(
         model = Quadratic(
             *(_where(better, new, old) for new, old in zip(there, model, strict=True))
         )
-        radius = torch.where(better, (radius * _GROW).clamp_max(_RADIUS), share * length * _SHRINK)
-    step, exists = newton_step(model, points, bounds)
-    last = exists & ((step / width).abs().amax(-1) <= near)
-    step = step * last.unsqueeze(-1)
-    return Maxima((points + step).clamp(bounds[0], bounds[1]), model.at(step), last)
+        shorter = (_SHRINK * length).mul_(share)
+        radius = torch.where(better, (radius * _GROW).clamp_max_(_RADIUS), shorter)
+    end = torch.where(last.unsqueeze(-1), (points + step).clamp_(lower, upper), points)
+    return Maxima(end, model.at(end - points), last)
 
 
 def _where(mask: Tensor, new: Tensor, old: Tensor) -> Tensor:

@@ -120,6 +120,18 @@ def by_autograd(function: Callable[[Tensor], Tensor]) -> ValueAndGradient:
     return value_and_gradient
 
 
+def in_box(function: SmoothFunction, lower: Tensor, width: Tensor) -> SmoothFunction:
+    """Return a function over a box as one over the unit cube: the function itself if the box is that.
+
+    Args:
+        function: Function of configurations in the box.
+        lower: Lower bounds, ``(d,)``; on the CPU, so that reading them does not wait for a device.
+        width: Widths of the box, ``(d,)``.
+    """
+    is_unit_cube = lower.tolist() == [0.0] * len(lower) and width.tolist() == [1.0] * len(lower)
+    return function if is_unit_cube else InBox(function, lower, width)
+
+
 class InBox(NamedTuple):
     """A smooth function over a box, as a function over the unit cube.
 
@@ -130,11 +142,6 @@ class InBox(NamedTuple):
     lower: Tensor  # shape: (d,)
     width: Tensor  # shape: (d,)
 
-    @property
-    def is_unit_cube(self) -> bool:
-        """Whether the box is the unit cube."""
-        return bool((self.lower == 0).all() & (self.width == 1).all())
-
     def __call__(self, X: Tensor, /) -> Tensor:
         """Return the values at points of the cube, ``batch_shape x n x 1 x d``."""
         return self.function(moved(self.lower, X) + moved(self.width, X) * X)
@@ -143,8 +150,6 @@ class InBox(NamedTuple):
         """Return the function over the cube with its gradient."""
         lower, width = moved(self.lower, like), moved(self.width, like)
         function = self.function.with_gradient(like, sign=sign)
-        if self.is_unit_cube:
-            return function
 
         def value_and_gradient(unit: Tensor) -> tuple[Tensor, Tensor]:
             value, gradient = function(lower + width * unit)
@@ -156,8 +161,8 @@ class InBox(NamedTuple):
     def second_order(self) -> SecondOrder | None:
         """The function over the cube with gradient and Hessian, or None."""
         function = self.function.second_order
-        if function is None or self.is_unit_cube:
-            return function
+        if function is None:
+            return None
 
         def second_order(unit: Tensor) -> Quadratic:
             lower, width = moved(self.lower, unit), moved(self.width, unit)

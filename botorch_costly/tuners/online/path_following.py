@@ -161,9 +161,10 @@ class PathFollowing:
         width = beta.sqrt()
         around = seen.expand(optima)
         model = expanded_upper_bound(around, prior, keep, width, floor)
-        step, exists = newton_step(model, optima.expand(fresh, *optima.shape), self._bounds)
-        step = step * exists.unsqueeze(-1)  # an optimum without a path stays
-        value, points = model.at(step), (optima + step).clamp(self._bounds[0], self._bounds[1])
+        to = newton_step(model, optima, self._bounds).to  # an optimum without a path stays
+        points = (optima + to).clamp(self._bounds[0], self._bounds[1])
+        step = points - optima
+        value = model.at(step)
         fixed = seen.moments_at_fixed_points(self._watched)
         watched = upper_bound_at(prior, fixed, keep, width, floor)
         valid = belief.in_lengthscales(step).abs().flatten(1).amax(-1) <= _NEIGHBOURHOOD

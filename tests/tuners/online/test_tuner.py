@@ -133,7 +133,7 @@ def test_a_schedule_of_beta_is_followed():
         asked.append(t)
         return LogBeta()(t)
 
-    play(make(beta=beta, initial_rounds=2), 6)
+    play(make(beta=beta, initial_rounds=2, query=bc.AlwaysQuery()), 6)
     assert asked == [3, 4, 5, 6]
 
 

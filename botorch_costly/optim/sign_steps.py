@@ -1,0 +1,53 @@
+"""The first steps of a climb from many starts at once, by the signs of the gradient alone.
+
+Each variable of each start has a step length of its own. It grows while its slope keeps its sign, and is
+halved where the sign changes, so that a maximum has been passed. Lengths do not depend on the size of
+the gradient: flat tails and steep slopes are climbed equally fast. There is no line search, and nothing
+is read, so that a device runs ahead; and a step takes a tenth of the operations of a quasi-Newton one.
+
+References:
+    - Riedmiller & Braun, *A direct adaptive method for faster backpropagation learning: the RPROP
+      algorithm* (1993).
+"""
+
+import torch
+from torch import Tensor
+
+from botorch_costly.optim.smooth import ValueAndGradient
+
+_GROW, _SHRINK = 1.2, 0.5  # the factors of the paper
+_LONGEST = 0.3  # longest step, in widths of the cube
+
+
+def climb_by_signs(
+    value_and_gradient: ValueAndGradient,
+    start: Tensor,  # shape: (*batch, n, d)
+    steps: int,
+    warm: int = 0,
+) -> tuple[Tensor, Tensor]:  # shapes: (*batch, n, d), (*batch, n)
+    """Take a number of steps uphill in the unit cube; return the last points and their values.
+
+    The first step is as long as the distance between neighbours of as many even points, so that few
+    starts leave the neighbourhood of their maximum. A start whose last value or point is not finite is
+    returned unchanged, with the value -inf.
+
+    Args:
+        value_and_gradient: Maps ``batch_shape x n x d`` points to values and gradients.
+        start: Points of the unit cube.
+        steps: Number of steps; the function is evaluated once more.
+        warm: Number of starts, the last ones, that take no steps.
+    """
+    count, dim = start.shape[-2:]
+    point, step = start, torch.zeros_like(start)
+    step[..., : count - warm, :] = min(max(count - warm, 1) ** (-1 / dim), _LONGEST)
+    grow, shrink = start.new_full((), _GROW), start.new_full((), _SHRINK)
+    value, slope = value_and_gradient(point)
+    for _ in range(steps):
+        point = torch.addcmul(point, step, slope.sign()).clamp_(0.0, 1.0)
+        value, ahead = value_and_gradient(point)
+        has_passed = slope * ahead < 0
+        step = torch.where(has_passed, shrink, grow).mul_(step).clamp_(max=_LONGEST)
+        slope = ahead
+    finite = (value + point.sum(-1)).isfinite()
+    value = value.masked_fill(~finite, -torch.inf)
+    return torch.where(finite.unsqueeze(-1), point, start), value
