@@ -30,6 +30,7 @@ CLOSE = 1e-3  # in a continuous space, nearer configurations are not worth a sec
 LARGEST_LATTICE = 2000  # number of configurations above which a lattice is searched as continuous
 # A constant function, as before the first reward, has an optimum at every start: without a limit the
 # number of starts would double with every search.
+_RENEWED = 4  # a search that renews another takes the random starts divided by this
 _MOST_WARM_STARTS = 500
 _REPRESENTATIVES = 256  # number of points that represent the space
 _STRETCHED = 1.6  # moves as many more points out of the cube; they are clipped to its faces
@@ -115,7 +116,12 @@ class CubeSearch:
         return self._on_cube(points).clamp(*self._box)
 
     def local_optima(
-        self, function: Acquisition, generator: torch.Generator, *, others: bool = True
+        self,
+        function: Acquisition,
+        generator: torch.Generator,
+        *,
+        others: bool = True,
+        renews: bool = False,
     ) -> Maxima:
         """Return the local optima, found from random starts and from the optima of the last search.
 
@@ -123,12 +129,17 @@ class CubeSearch:
             function: Function of configurations, ``b x 1 x d -> b``.
             generator: Source of random starts, and of the choice among equal optima.
             others: Whether more than the best optimum is needed.
+            renews: Whether the function has hardly changed since the last search, so that a quarter of the
+                random starts is enough.
         """
+        restarts = self._search.num_restarts
+        if renews and len(self._warm_starts):
+            restarts = -(-restarts // _RENEWED)
         rounds = not (self.every_point or is_near(self.bounds))
         result = search(
             function,
             self._near_bounds,
-            self._search.num_restarts,
+            restarts,
             self._search.bandwidth,
             remade=partial(self._on_space, function) if rounds else None,
             warm_starts=self._warm_starts,
@@ -261,7 +272,12 @@ class FiniteSearch:
         self._neighbours = None if neighbours is None else neighbours.cpu()
 
     def local_optima(
-        self, function: Acquisition, generator: torch.Generator, *, others: bool = True
+        self,
+        function: Acquisition,
+        generator: torch.Generator,
+        *,
+        others: bool = True,
+        renews: bool = False,
     ) -> Maxima:
         """Return the best point, with ties broken at random, then the other optima."""
         with torch.no_grad():

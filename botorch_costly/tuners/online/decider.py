@@ -77,7 +77,9 @@ class Decider:
         choices = self._followed(belief, now, progress.horizon) if again else None
         if choices is None:
             rivals = self._query.needs_rivals
-            points = self._candidate_and_rivals(belief, now, beta, generator, rivals=rivals)
+            points = self._candidate_and_rivals(
+                belief, now, beta, generator, rivals=rivals, renews=again
+            )
             choices = CandidateAndRivals(points)
         points, comparison = choices.points, self._comparison(belief, choices, now, beta)
         verdict = self._query(comparison, progress, generator)
@@ -146,11 +148,12 @@ class Decider:
         generator: torch.Generator,
         *,
         rivals: bool,
+        renews: bool = False,
     ) -> Tensor:
         """Return the maximizer of the acquisition function, and its rivals if the rule reads them."""
         if self._acquisition.is_bound or not belief.num_rows:
             bound = TimeVaryingUCB(belief, beta, now)
-            return self._rivals.find_bound(bound, generator, rivals=rivals)
+            return self._rivals.find_bound(bound, generator, rivals=rivals, renews=renews)
         return self._rivals.find(self._acquisition(belief, now), generator, rivals=rivals)
 
     def _followed(

@@ -24,7 +24,7 @@ from botorch_costly.optim.newton import climb_by_newton, newton_step
 
 _NEIGHBOURHOOD = 0.05  # lengthscales; the error of moments is about a sixth of its cube
 _STALE = 0.9  # least share retained since the last search; below it there may be new optima
-_ROUNDS = 16  # largest number of rounds in a plan
+_ROUNDS = 32  # largest number of rounds in a plan
 _ROUNDING = 1e-9  # a watched point this much above an optimum is not yet better
 
 

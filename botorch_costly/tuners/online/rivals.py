@@ -54,9 +54,21 @@ class Rivals:
         return self._searched(acquisition, generator, rivals).points
 
     def find_bound(
-        self, bound: AgingFunction, generator: torch.Generator, *, rivals: bool
+        self,
+        bound: AgingFunction,
+        generator: torch.Generator,
+        *,
+        rivals: bool,
+        renews: bool = False,
     ) -> Tensor:
-        """Return the result of ``find`` for an upper confidence bound."""
+        """Return the result of ``find`` for an upper confidence bound.
+
+        Args:
+            bound: The bound.
+            generator: Source of random starts.
+            rivals: Whether the rule reads rivals; if not, there may be none.
+            renews: Whether no reward was learnt since the last search.
+        """
         return self.find(bound.at_fixed_points, generator, rivals=rivals)
 
     def follow(
@@ -80,9 +92,13 @@ class Rivals:
         self.search.load_state_dict(state["search"])
 
     def _searched(
-        self, acquisition: Acquisition, generator: torch.Generator, rivals: bool
+        self,
+        acquisition: Acquisition,
+        generator: torch.Generator,
+        rivals: bool,
+        renews: bool = False,
     ) -> _Searched:
-        result = self.search.local_optima(acquisition, generator, others=rivals)
+        result = self.search.local_optima(acquisition, generator, others=rivals, renews=renews)
         far = result.points[:0]
         if rivals and len(result.points) == 1:
             far = self.search.far_from(acquisition, result, generator)
@@ -108,10 +124,15 @@ class FollowedRivals(Rivals):
         self.paths = PathFollowing(self._cube.bounds, self._bandwidth, self._cube.representatives())
 
     def find_bound(
-        self, bound: AgingFunction, generator: torch.Generator, *, rivals: bool
+        self,
+        bound: AgingFunction,
+        generator: torch.Generator,
+        *,
+        rivals: bool,
+        renews: bool = False,
     ) -> Tensor:
         """Return the result of ``find``, and follow its optima from now on if the bound is smooth."""
-        points, result, far = self._searched(bound, generator, rivals)
+        points, result, far = self._searched(bound, generator, rivals, renews)
         if bound.second_order is not None and bound.retained is not None:
             offset = (far - result.points[:1]).flatten() if rivals else None
             self.paths.begin(SearchResult(result.optima, bound.retained, offset))
