@@ -92,11 +92,21 @@ def scaled(form: ClosedForm, X: Tensor) -> Tensor:
 
 def distances(form: ClosedForm, points: Tensor) -> Tensor:  # shape: (*batch, q, n)
     """Return the distances of scaled configurations (``*batch x q x d``) to the rows."""
-    if form.family == ARMS:
-        return torch.cdist(points, form.rows, p=0)
-    if form.family in _EXACT_DISTANCES:
-        return torch.cdist(points, form.rows, compute_mode="donot_use_mm_for_euclid_dist")
-    squared = torch.sub(form.squares, points @ form.rows.mT, alpha=2)
+    return distances_between(form.family, points, form.rows, form.squares)
+
+
+def distances_between(
+    family: str,
+    points: Tensor,  # shape: (*batch, q, d)
+    rows: Tensor,  # shape: (*batch, n, d)
+    squares: Tensor,  # squared lengths of the rows, shape: (*batch, 1, n)
+) -> Tensor:  # shape: (*batch, q, n)
+    """Return the distances of scaled configurations to each other."""
+    if family == ARMS:
+        return torch.cdist(points, rows, p=0)
+    if family in _EXACT_DISTANCES:
+        return torch.cdist(points, rows, compute_mode="donot_use_mm_for_euclid_dist")
+    squared = torch.sub(squares, points @ rows.mT, alpha=2)
     return squared.add_(points.square().sum(-1, keepdim=True)).clamp_min_(0).sqrt_()
 
 
