@@ -50,15 +50,26 @@ def median_ms(call: Callable[[], T], repeats: int) -> tuple[float, T]:
     return median(times), result
 
 
-def by_turns(calls: Mapping[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Return the median milliseconds of each call, made by turns: a busy machine is busy for all."""
+def by_turns(
+    calls: Mapping[str, Callable[[], object]], repeats: int, *, least: bool = False
+) -> dict[str, float]:
+    """Return the milliseconds of each call, made by turns: a busy machine is busy for all.
+
+    Args:
+        calls: Calls on the CPU, by name.
+        repeats: Number of turns.
+        least: Whether to return the least processor time instead of the median time.
+    """
+    clock: Callable[[], float] = time.process_time if least else time.perf_counter
     spent: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         call()  # the first call pays for what is kept
     for _ in range(repeats):
         for name, call in calls.items():
-            spent[name].append(timed(call)[0])
-    return {name: median(times) for name, times in spent.items()}
+            start = clock()
+            call()
+            spent[name].append(1e3 * (clock() - start))
+    return {name: min(times) if least else median(times) for name, times in spent.items()}
 
 
 def small_operation_us(device: torch.device | str) -> float:

@@ -48,7 +48,7 @@ def play(world: World) -> list[Scene]:
             belief.wait()
         progress = Progress(t + 1, queries, None, FORGETTING, live, share)
         mean, variance = belief.mean, belief.variance
-        cov = belief.covariance_between(everywhere, everywhere)
+        cov = belief.covariance_on_sublattice(everywhere, 1).to(mean)
         gain = knowledge_gradient(mean, cov, variance, truth.noise, tolerance=1e-5)
         value = mean + rule.effective_horizon(progress) * gain - mean.max()
         at, best = int(value.argmax()), int(mean.argmax())

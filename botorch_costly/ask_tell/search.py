@@ -20,8 +20,8 @@ from botorch_costly.optim.far_rival import far_rival
 from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
 from botorch_costly.optim.local_optima import search
 from botorch_costly.optim.maximize import maximize
-from botorch_costly.optim.smooth import Acquisition
-from botorch_costly.optim.starts import box_at, from_unit_cube, unit_cube
+from botorch_costly.optim.smooth import Acquisition, SmoothFunction
+from botorch_costly.optim.starts import box_at, from_unit_cube, spread_order, unit_cube
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
 
@@ -78,6 +78,9 @@ class CubeSearch:
         round_points: Function that returns the nearest encodings of configurations, for any batch shape.
         search: Restarts and bandwidth; a search also starts from the optima of the last one.
         tkwargs: Dtype and device.
+
+    Attributes:
+        order: Place of each representative in an order of which any first part is spread over the cube.
     """
 
     def __init__(
@@ -93,6 +96,7 @@ class CubeSearch:
         # Many functions have their maximum on a face of the cube, where no Sobol point lies.
         stretched = (0.5 + _STRETCHED * (sobol - 0.5)).clamp(0, 1)
         self._everywhere = torch.cat([sobol, stretched])
+        self.order = torch.arange(len(self._everywhere), device=self.bounds.device)
         self._spread()
 
     def _spread(self) -> None:
@@ -129,8 +133,8 @@ class CubeSearch:
             function: Function of configurations, ``b x 1 x d -> b``.
             generator: Source of random starts, and of the choice among equal optima.
             others: Whether more than the best optimum is needed.
-            renews: Whether the function has hardly changed since the last search, so that a quarter of the
-                random starts is enough.
+            renews: Whether the function has hardly changed since the last search, so that a quarter of
+                the random starts is enough.
         """
         restarts = self._search.num_restarts
         if renews and len(self._warm_starts):
@@ -216,7 +220,7 @@ class CubeSearch:
         same = (rounded == points).all()  # the order is kept then, as in on_space
         return torch.where(same, points, rows), torch.where(same, counts.sum(), (~repeated).sum())
 
-    def climb(self, function: Acquisition, starts: Tensor) -> Tensor:
+    def climb(self, function: Acquisition | SmoothFunction, starts: Tensor) -> Tensor:
         """Return the best configurations reached in a few steps from good starts, ``(b, d)``.
 
         Args:
@@ -227,18 +231,14 @@ class CubeSearch:
         self._peaks = maximize(function, starts, max_iter=steps, round_points=self._round).point
         return self._peaks
 
-    def candidates(self, seen: Tensor) -> Tensor:
-        """Return starts: the ends of the last climb, the points seen (``m x d``), and representatives.
+    def candidates(self, seen: Tensor) -> tuple[Tensor, Tensor]:
+        """Return starts: representatives, and the ends of the last climb with points seen (``m x d``).
 
         The host does not wait for a device if the points seen are on the CPU.
         """
         # One configuration is often queried repeatedly; its copies would leave no room for others.
         different = moved(seen.unique(dim=0), self._peaks)
-        return torch.cat([self._peaks, different, self._representatives])
-
-    def discretization(self, points: Tensor) -> Tensor:
-        """Return the argument."""
-        return points
+        return self._representatives, torch.cat([self._peaks, different])
 
     def representatives(self) -> Tensor:
         """Return a Sobol set, and its expansion clipped to the faces of the cube."""
@@ -262,6 +262,9 @@ class FiniteSearch:
         neighbours: Row numbers of each point's neighbours, ``(n, k)`` padded with -1; ``None`` for
             arms, which have none, so that each arm is a local optimum.
         bandwidth: Least distance of a rival from a lone optimum.
+
+    Attributes:
+        order: Place of each point in an order of which any first part is spread over the list.
     """
 
     def __init__(self, points: Tensor, neighbours: Tensor | None, bandwidth: float) -> None:
@@ -269,6 +272,7 @@ class FiniteSearch:
         self._rows = points.unsqueeze(-2)
         # Values are read from the device once; everything else is computed on the CPU.
         self._near = points.cpu()
+        self.order = spread_order(self._near).to(points.device)
         self._neighbours = None if neighbours is None else neighbours.cpu()
 
     def local_optima(
@@ -308,17 +312,13 @@ class FiniteSearch:
         """Return the points themselves, which are configurations."""
         return points
 
-    def climb(self, function: Acquisition, starts: Tensor) -> Tensor:
-        """Return the best of the starts, shape ``(b, d)``; they were chosen among all points."""
-        return maximize(function, starts).point
+    def climb(self, function: Acquisition | SmoothFunction, starts: Tensor) -> Tensor:
+        """Return the first start of each function, ``(b, d)``: the best of all points comes first."""
+        return starts[..., 0, :]
 
-    def candidates(self, seen: Tensor) -> Tensor:
-        """Return all points."""
-        return self._points
-
-    def discretization(self, points: Tensor) -> Tensor:
-        """Return all points if they are few, or else the argument."""
-        return self._points if len(self._points) <= _REPRESENTATIVES else points
+    def candidates(self, seen: Tensor) -> tuple[Tensor, Tensor]:
+        """Return all points, and no others."""
+        return self._points, self._points[:0]
 
     def representatives(self) -> Tensor:
         """Return all points, or a subset that is evenly spread over their list."""

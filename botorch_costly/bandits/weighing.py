@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from botorch_costly.bandits.strategy import Advice, ArmBelief
-from botorch_costly.numerics.knowledge_gradient import knowledge_gradient
+from botorch_costly.device import moved
 from botorch_costly.query.rule import Comparison, Outlook, Prospect
-from botorch_costly.query.weighing import TOLERANCE, NextQuery, weigh
+from botorch_costly.query.weighing import FORESEEN, Candidates, best_values, rough_values, weigh
 
 
 class ArmProposal(NamedTuple):
@@ -72,18 +72,17 @@ def _prospect(belief: ArmBelief, only: Tensor | None, outlook: Outlook) -> tuple
     unit = belief.noise.sqrt()
     mean = belief.mean / unit[:, None]
     cov, prior_cov = (matrix / belief.noise[:, None, None] for matrix in belief[1:3])
-    n = mean.shape[-1]
-    arms = torch.arange(n, device=mean.device).expand_as(mean) if only is None else only[:, None]
-    rows = cov.gather(-2, arms[..., None].expand(-1, -1, n))
-    variance = cov.diagonal(dim1=-2, dim2=-1).gather(-1, arms)
-    gain = knowledge_gradient(mean, rows, variance, 1.0, TOLERANCE)
-    keep = (1 - belief.forgetting).sqrt()
-
-    def next_query(indices: Tensor) -> NextQuery:
-        cov_with = rows.gather(-2, indices[..., None].expand(-1, -1, n))
-        return NextQuery(mean, cov, prior_cov, cov_with, variance.gather(-1, indices), 1.0, keep)
-
+    variance, keep = cov.diagonal(dim1=-2, dim2=-1), (1 - belief.forgetting).sqrt()
+    arms = torch.arange(mean.shape[-1], device=mean.device).expand_as(mean)
+    candidates = Candidates(mean, variance, arms, cov, prior_cov, 1.0, keep)
     price = torch.as_tensor(outlook.price, dtype=mean.dtype, device=mean.device) / unit
-    weighed = weigh(mean.gather(-1, arms), gain, outlook._replace(price=price), next_query)
-    arm = arms.gather(-1, weighed.pick[:, None]).squeeze(-1)
-    return arm, Prospect(*(unit * torch.as_tensor(term) for term in weighed.prospect))
+    if only is not None:
+        picks = only[:, None]
+    elif mean.shape[-1] <= FORESEEN:
+        picks = arms
+    else:
+        effective_horizon = moved(torch.as_tensor(outlook.effective_horizon), mean)
+        values = rough_values(candidates, effective_horizon.expand(len(mean)).unsqueeze(-1))
+        picks = best_values(values)
+    weighed = weigh(candidates, outlook._replace(price=price), picks)
+    return weighed.pick, Prospect(*(unit * torch.as_tensor(term) for term in weighed.prospect))

@@ -9,6 +9,10 @@ forgetting is too slow for that, a QR factorization compresses ``2 n`` terms int
 On a device other than a CPU, reading whether the ring has a free slot would synchronize. The number of
 rounds so far, or the time since the oldest term, then imply a free slot; otherwise one is made.
 
+Covariances between points of a coarse *sublattice*, every ``step``-th point, would read a number from
+each cache line of all terms. So the terms on the last sublattice asked for are stored a second time, in
+single precision.
+
 Notation: ``m`` trials, ``T`` slots of a ring, ``n`` points.
 """
 
@@ -55,6 +59,8 @@ class Downdate:
         # The next slot, modulo T.
         self.count = torch.zeros(trials, dtype=torch.long, device=like.device)
         self._rows = torch.arange(trials, device=like.device)
+        self._coarse: tuple[int, Tensor] | None = None  # step and terms of a sublattice
+        self._whole: tuple[Downdate, slice] | None = None  # that this is a view of
         self._begin()
 
     def _begin(self) -> None:
@@ -79,6 +85,7 @@ class Downdate:
         view = copy.copy(self)
         view.terms, view.weights = self.terms[rows], self.weights[rows]
         view.count, view._rows = self.count[rows], self._rows[: len(view.terms)]
+        view._coarse, view._whole = None, (self, rows)
         return view
 
     def map(self, fn: Callable[[Tensor], Tensor]) -> "Downdate":
@@ -87,6 +94,7 @@ class Downdate:
         new.terms, new.weights = fn(self.terms), fn(self.weights)
         new.count, new._rows = fn(self.count), fn(self._rows)
         new._births = deque(self._births, maxlen=self._births.maxlen)
+        new._coarse = new._whole = None
         return new
 
     def decay(self, factor: float | Tensor, most: float) -> None:
@@ -120,6 +128,9 @@ class Downdate:
             shape, slot = shape[rows].to(self.terms), slot[rows]
             self.weights[rows, slot] = 1
         self.terms[rows, slot] = shape
+        if self._coarse is not None:
+            step, terms = self._coarse
+            terms[rows, slot] = shape[:, ::step].to(terms)
         self.count += querying
         self._births.append(self._clock)
         # Another device would have to synchronize for the exact number of slots in use.
@@ -187,6 +198,24 @@ class Downdate:
         picks = index.unsqueeze(-2).expand(-1, held, -1)
         return weights, terms.gather(-1, picks).to(weights)
 
+    def on_sublattice(self, step: int) -> tuple[Tensor, Tensor]:
+        """Return weights, ``(m, T, 1)``, and the terms at every ``step``-th point, ``(m, T, c)``.
+
+        Both are in single precision, and stale once a term is added.
+        """
+        held, weights = self._held, self.weights[:, : self._held, None].float()
+        return weights, self._terms_on_sublattice(step)[:, :held]
+
+    def _terms_on_sublattice(self, step: int) -> Tensor:
+        if self._whole is not None:
+            whole, rows = self._whole
+            return whole._terms_on_sublattice(step)[rows]
+        if self._coarse is None or self._coarse[0] != step:
+            with torch.inference_mode(False):  # later terms are written outside of this mode, too
+                coarse = self.terms[..., ::step].to(torch.float32, copy=True)
+                self._coarse = step, coarse.contiguous()
+        return self._coarse[1]
+
     def state(self) -> dict[str, Tensor]:
         """Return all that is needed to continue bit for bit."""
         return {"terms": self.terms, "weights": self.weights, "count": self.count}
@@ -195,6 +224,7 @@ class Downdate:
         """Load a result of ``state``."""
         self.terms, self.weights = state["terms"].clone(), state["weights"].clone()
         self.count = state["count"].clone()
+        self._coarse = None
         self._begin()
         self._held = min(int(self.count.max()), self.num_slots)
         # The state does not hold the ages.
@@ -218,7 +248,7 @@ class Downdate:
             self._compress()
 
     def _grow(self) -> None:
-        slots = self.num_slots
+        slots, self._coarse = self.num_slots, None
         extra = min(slots // 4 + 16, 2 * self.terms.shape[-1] - slots)
         # A full ring is rotated so that its oldest term comes first.
         begin = torch.where(self.count >= slots, self.count % slots, 0).unsqueeze(-1)
@@ -231,6 +261,7 @@ class Downdate:
         self._births = deque(self._births, maxlen=slots + extra)
 
     def _compress(self) -> None:
+        self._coarse = None
         # R^T R = sum_i w_i v_i v_i^T is the same downdate in n terms of weight one.
         weighted = self.weights.sqrt().unsqueeze(-1) * self.terms
         triangle = torch.linalg.qr(weighted, mode="r").R

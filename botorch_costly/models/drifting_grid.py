@@ -224,24 +224,23 @@ class DriftingGrid(OneOutcome):
         column = self.prior_cov[index] - self._downdate.column(index)
         return column.view(*self._batch_shape, self.num_points)
 
-    def covariance_between(self, index: Tensor, others: Tensor) -> Tensor:
-        """Return the posterior covariance between points of each trial and points shared by all trials.
+    def covariance_on_sublattice(self, index: Tensor, step: int) -> Tensor:
+        """Return the posterior covariance between a few and all points of a sublattice, in float32.
 
         Args:
-            index: ``m`` points for each trial, shape ``(*batch, m)``; checked on a CPU only.
-            others: ``k`` points, shape ``(k,)``; checked on a CPU only.
+            index: ``k`` points of each trial as numbers of sublattice points, shape ``(*batch, k)``.
+            step: Number of points from one point of the sublattice to the next.
 
         Returns:
-            Covariances of shape ``(*batch, m, k)``.
+            Covariances of shape ``(*batch, k, c)`` with the ``c`` points ``0, step, 2 step, ..``.
         """
-        index, others = (
-            self._check_points(points) if is_near(points) else points for points in (index, others)
-        )
-        index = index.expand(*self._batch_shape, -1).reshape(self._batch_shape.numel(), -1)
-        weights, left = self._downdate.at(index)
-        _, right = self._downdate.at(others)
-        cov = self.prior_cov[:, others][index] - (weights * left).mT @ right
-        return cov.view(*self._batch_shape, *cov.shape[1:])
+        flat = index.reshape(self._batch_shape.numel(), -1)
+        weights, terms = self._downdate.on_sublattice(step)
+        picks = flat.unsqueeze(-2).expand(-1, terms.shape[-2], -1)
+        left = weights * terms.gather(-1, picks)
+        prior = self.prior_cov[::step, ::step].float()
+        cov = torch.baddbmm(prior[flat], left.mT, terms, alpha=-1)
+        return cov.view(*index.shape, -1)
 
     def observe(self, index: Tensor, y: Tensor, query: Tensor | None = None) -> Tensor:
         """Condition on ``y = f[index] + N(0, noise)`` in the trials that query.
@@ -343,7 +342,7 @@ class DriftingGrid(OneOutcome):
     def _copy_if_shared(self) -> None:
         if self._is_shared:
             self._mean, self._variance = self._mean.clone(), self._variance.clone()
-            self._downdate, self._is_shared = copy.deepcopy(self._downdate), False
+            self._downdate, self._is_shared = self._downdate.map(torch.clone), False
 
     def posterior(
         self,

@@ -15,6 +15,7 @@ from botorch_costly.numerics.closed_form import (
     upper_bound_with_gradient,
 )
 from botorch_costly.numerics.expansion import Expansion, Quadratic, expand, expand_upper_bound
+from botorch_costly.numerics.projection import Joint, Projection, joint, project
 from botorch_costly.numerics.radial import FAMILIES
 from botorch_costly.optim.smooth import SecondOrder, ValueAndGradient
 
@@ -37,8 +38,9 @@ class _Stored:
     """Cache that all snapshots of one closed form share."""
 
     def __init__(self) -> None:
-        self.rough: ClosedForm | None = None
+        self.rough: tuple[ClosedForm, _Stored] | None = None
         self.answers: list[tuple[Tensor, int, Moments]] = []
+        self.projections: list[tuple[Tensor, int, Projection]] = []
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,11 @@ class Snapshot:
         if dtype == self.form.rows.dtype:
             return self
         stored = self._stored
-        if stored.rough is None or stored.rough.rows.dtype != dtype:
+        if stored.rough is None or stored.rough[0].rows.dtype != dtype:
             with torch.inference_mode(False):
-                stored.rough = self.form.to(dtype)
-        return replace(self, form=stored.rough, _stored=_Stored())
+                stored.rough = self.form.to(dtype), _Stored()
+        form, of_form = stored.rough
+        return replace(self, form=form, _stored=of_form)
 
     def configurations(self, X: Tensor) -> Tensor:
         """Return configurations of any batch shape as rows ``m x d``, in the dtype of the posterior.
@@ -117,6 +120,30 @@ class Snapshot:
             Moments of shape ``(*batch, q)``.
         """
         return moments(self.form, X)
+
+    def project(self, X: Tensor, *, is_fixed: bool = False) -> Projection:
+        """Return the projection of configurations ``q x d``, for means and covariances.
+
+        Args:
+            X: Configurations.
+            is_fixed: Whether the tensor is the same in every round; the last such result is then cached.
+        """
+        with torch.no_grad():
+            rows, stored = self.configurations(X), self._stored.projections
+            if not is_fixed or torch.is_inference_mode_enabled() or X.is_inference():
+                return project(self.form, rows)
+            for points, version, projection in stored:
+                if points is X and version == X._version:
+                    return projection
+            stored[:] = [(X, X._version, project(self.form, rows))]
+            return stored[0][2]
+
+    def joint(self, X: Tensor) -> Joint:
+        """Return the joint moments of the function at ``X``, ``q x d``."""
+        projection = self.project(X)
+        mean, cov, prior = joint(self.form, projection, self.retained)
+        square = self.scale**2
+        return Joint(self.center + self.scale * mean, square * cov, square * prior)
 
     def moments_at_fixed_points(self, X: Tensor) -> Moments:
         """Return ``moments`` at a tensor that is the same in every round; the last few are cached.

@@ -87,9 +87,18 @@ def scaled(form: ClosedForm, X: Tensor) -> Tensor:
 
 def distances(form: ClosedForm, points: Tensor) -> Tensor:  # shape: (*batch, q, n)
     """Return the distances of scaled configurations (``*batch x q x d``) to the rows."""
-    if form.family == ARMS:
-        return torch.cdist(points, form.rows, p=0)
-    return torch.cdist(points, form.rows, compute_mode="donot_use_mm_for_euclid_dist")
+    return distances_between(form.family, points, form.rows)
+
+
+def distances_between(
+    family: str,
+    points: Tensor,  # shape: (*batch, q, d)
+    others: Tensor,  # shape: (*batch, n, d)
+) -> Tensor:  # shape: (*batch, q, n)
+    """Return the distances of scaled configurations to each other."""
+    if family == ARMS:
+        return torch.cdist(points, others, p=0)
+    return torch.cdist(points, others, compute_mode="donot_use_mm_for_euclid_dist")
 
 
 def moments(form: ClosedForm, X: Tensor) -> Moments:

@@ -24,11 +24,12 @@ References:
 import torch
 from torch import Tensor
 
-from botorch_costly.device import moved
-from botorch_costly.numerics.knowledge_gradient import rough_rise, slopes, strata
+from botorch_costly.device import is_near, moved
+from botorch_costly.numerics.knowledge_gradient import mean_maximum, slopes, strata
 
 OUTCOMES = (-2.0, -1.2, -0.6, 0.0, 0.6, 1.2, 2.0)  # bounds of the strata of this query
-_AT_ONCE = 2_000_000  # numbers in a chunk; larger ones are limited by memory bandwidth
+_AT_ONCE = 100_000  # numbers in a tensor that fits the cache of a CPU
+_AT_ONCE_ELSEWHERE = 10_000_000
 
 
 def lookahead_value(
@@ -40,8 +41,11 @@ def lookahead_value(
     retained: float | Tensor,  # a, for one round, shape: (*batch,)
     effective_horizon: Tensor,  # shape: (*batch,)
     price: Tensor,  # shape: (*batch,)
+    counts: Tensor | None = None,  # bool, shape: (*batch, c)
 ) -> Tensor:  # shape: (*batch, c)
     """Return the expected gain of the next query's net value by a query at each of ``c`` points.
+
+    Where ``counts`` is false the result may be any number; on a CPU it then takes no time.
 
     Example:
         >>> import torch
@@ -57,31 +61,63 @@ def lookahead_value(
     new = 1 - retained**2
     prior_share = (new if isinstance(new, float) else new[..., None, None]) * prior_cov
     outcomes, masses = (moved(tensor, mean) for tensor in strata(OUTCOMES))
-    terms = noise, effective_horizon, price
-
-    def after(slope: Tensor) -> Tensor:  # (*batch, c, n) -> (*batch, c, z)
-        means = mean[..., None, None, :] + slope.unsqueeze(-2) * outcomes.unsqueeze(-1)
-        covs = cov.unsqueeze(-3) - slope.unsqueeze(-1) * slope.unsqueeze(-2)  # (*batch, c, n, n)
-        return _net_value(keep * means, keep**2 * covs + prior_share.unsqueeze(-3), *terms)
-
-    numbers = cov.numel() * len(outcomes)  # for each of the c points
-    size = max(_AT_ONCE // max(numbers, 1), 1)
-    queried = torch.cat([after(chunk) for chunk in slope.split(size, -2)], -2)
-    covs = keep**2 * cov.unsqueeze(-3) + prior_share.unsqueeze(-3)
-    waiting = _net_value(keep * mean[..., None, None, :], covs, *terms)
-    return (queried * masses).sum(-1) - waiting.squeeze(-1)
+    aged = keep**2 * cov.unsqueeze(-3) + prior_share.unsqueeze(-3)  # (*batch, 1, n, n)
+    # The last of the c + 1 queries changes nothing.
+    rise = keep * torch.cat([slope, torch.zeros_like(slope[..., :1, :])], -2).unsqueeze(-1)
+    if counts is not None:
+        counts = torch.cat([counts, torch.ones_like(counts[..., :1])], -1)
+    level = keep * mean[..., None, :, None] + rise * outcomes  # (*batch, c + 1, n, z)
+    terms = noise, effective_horizon, price, counts
+    net = _net_value(level, aged - rise * rise.mT, *terms) @ masses
+    return net[..., :-1] - net[..., -1:]
 
 
 def _net_value(
-    mean: Tensor,  # shape: (*batch, c, z, n)
+    mean: Tensor,  # shape: (*batch, c, n, z)
     cov: Tensor,  # shape: (*batch, c, n, n)
     noise: float | Tensor,
     effective_horizon: Tensor,  # shape: (*batch,)
     price: Tensor,  # shape: (*batch,)
+    counts: Tensor | None = None,  # shape: (*batch, c)
 ) -> Tensor:  # shape: (*batch, c, z)
     """Return the value of the best query above its price, 0 if no query is worth it."""
-    best = mean.amax(-1, keepdim=True)
-    slope = slopes(cov, cov.diagonal(dim1=-2, dim2=-1), noise).unsqueeze(-3)
-    gain = rough_rise(mean.unsqueeze(-2), slope)
-    value = (mean - best + effective_horizon[..., None, None, None] * gain).amax(-1)
+    slope = slopes(
+        cov, cov.diagonal(dim1=-2, dim2=-1), noise
+    ).mT  # of line j by a query at y: (j, y)
+    gain = _expected_maximum(mean, slope, counts)  # (*batch, c, z, y)
+    gain = (gain - mean.amax(-2).unsqueeze(-1)).clamp_min(0)
+    rows, lasting = mean.mT, effective_horizon[..., None, None, None]
+    value = (rows + lasting * gain).amax(-1) - rows.amax(-1)
     return (value - price[..., None, None]).clamp_min(0)
+
+
+def _expected_maximum(
+    mean: Tensor,  # shape: (*batch, n, z)
+    slope: Tensor,  # shape: (*batch, n, y)
+    counts: Tensor | None,  # shape: (*batch,)
+) -> Tensor:  # shape: (*batch, z, y)
+    """Return the expected maximum of ``n`` means in ``z`` cases after a query at each of ``y`` points."""
+    shape, (n, z, y) = mean.shape[:-2], (*mean.shape[-2:], slope.shape[-1])
+    mean, slope = mean.reshape(-1, n, z, 1), slope.reshape(-1, n, 1, y)
+    if counts is None or not is_near(mean):  # another device would have to be waited for
+        return _in_chunks(mean, slope, z * y).view(*shape, z, y)
+    which = counts.flatten().nonzero().squeeze(-1)
+    maxima = mean.new_zeros(len(mean), z * y)
+    maxima.index_copy_(0, which, _in_chunks(mean[which], slope[which], z * y))
+    return maxima.view(*shape, z, y)
+
+
+def _in_chunks(
+    mean: Tensor,  # shape: (b, n, z, 1)
+    slope: Tensor,  # shape: (b, n, 1, y)
+    cases: int,  # z y
+) -> Tensor:  # shape: (b, z y)
+    """Return the expected maxima, from tensors that fit the cache of a CPU."""
+    n = mean.shape[1]
+    size = max((_AT_ONCE if is_near(mean) else _AT_ONCE_ELSEWHERE) // (n * cases), 1)
+    z, y = mean.shape[2], slope.shape[3]
+    wide = [
+        mean_maximum(*(part.expand(-1, n, z, y).reshape(-1, n, cases) for part in chunk))
+        for chunk in zip(mean.split(size), slope.split(size), strict=True)
+    ]
+    return torch.cat(wide)

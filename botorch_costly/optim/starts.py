@@ -21,6 +21,9 @@ class CheckedBox(NamedTuple):
     width: Tensor  # shape: (d,)
 
 
+_ORDERED = 128  # points with a place in an order that spreads them
+
+
 def check_bounds(bounds: Tensor) -> tuple[Tensor, Tensor]:
     """Return the lower bounds and the widths of a box, checked without waiting if they are on the CPU.
 
@@ -103,3 +106,20 @@ def stretched(unit: Tensor) -> Tensor:
     end in a quarter more maxima, at the same cost.
     """
     return (2.0 * unit - 0.5).clamp(0.0, 1.0)
+
+
+def spread_order(points: Tensor) -> Tensor:
+    """Return the place of each point, ``(n, d)``, in an order of which any first part is spread over all.
+
+    The first is the one nearest the centre, and each of the next is the farthest from those before it;
+    the order of points after the first ``_ORDERED`` is that of the list.
+    """
+    n, number = len(points), min(len(points), _ORDERED)
+    order, nearest = torch.full((n,), n), torch.full((n,), torch.inf, dtype=points.dtype)
+    pick = (points - points.mean(0)).square().sum(-1).argmin()
+    for place in range(number):
+        order[pick] = place
+        nearest = nearest.minimum((points - points[pick]).square().sum(-1))
+        pick = nearest.argmax()
+    order[order == n] = torch.arange(number, n)
+    return order

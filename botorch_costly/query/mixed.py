@@ -79,6 +79,11 @@ class MixedQuery(QueryRule):
         """Whether the inner rule needs to know how many queries a share of the clock affords."""
         return self.rule.spends_share
 
+    @property
+    def has_outlook(self) -> bool:
+        """Whether the inner rule has an outlook."""
+        return self.rule.has_outlook
+
     def outlook(self, progress: Progress) -> Outlook | None:
         """Return how the inner rule values a query."""
         return self.rule.outlook(self._with_horizon(progress))

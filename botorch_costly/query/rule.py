@@ -149,6 +149,11 @@ class QueryRule(ABC):
         """Whether the rule needs to know how many queries a share of the clock affords."""
         return False
 
+    @property
+    def has_outlook(self) -> bool:
+        """Whether ``outlook`` returns one, which takes less time than to compute it."""
+        return type(self).outlook is not QueryRule.outlook
+
     def outlook(self, progress: Progress) -> Outlook | None:
         """Return how the rule values a query, or None if its decision does not depend on that.
 

@@ -58,9 +58,10 @@ def grid_proposal(
         opening: Index of the point that a trial plays until it has queried, and -1 from then on.
     """
     mean, variance = belief.mean, belief.variance
-    score = policy.score(mean, variance.sqrt(), beta)
-    maxima = chain_local_maxima(score)
     outlook = policy.rule.outlook(progress)
+    if outlook is None or policy.rule.needs_rivals:
+        score = policy.score(mean, variance.sqrt(), beta)
+        maxima = chain_local_maxima(score)
     if outlook is None:
         # Only a local maximum is a candidate: its neighbour, were it higher by a rounding error, would
         # otherwise become its rival.
@@ -70,16 +71,20 @@ def grid_proposal(
         prospect = None
     else:
         candidate = unqueried = highest(mean, TIE)
-        query_at, prospect = grid_prospect(belief, unqueried, outlook, float(progress.forgetting))
+        query_at, prospect = grid_prospect(belief, outlook, float(progress.forgetting))
         query_at = _opened(query_at, opening)
     index = candidate[:, None]
+    if policy.rule.needs_rivals:
+        exists = _rivals(policy, score, maxima, candidate, ground)
+    else:
+        exists = torch.zeros_like(mean, dtype=torch.bool)
     comparison = Comparison(
         mean=mean.gather(-1, index).squeeze(-1),
         variance=variance.gather(-1, index).squeeze(-1),
         rival_mean=mean,
         rival_variance=variance,
         rival_covariance=belief.covariance(candidate) if policy.joint else None,
-        exists=_rivals(policy, score, maxima, candidate, ground),
+        exists=exists,
         beta=mean.new_full(candidate.shape, beta),
         prospect=prospect,
     )
@@ -94,8 +99,6 @@ def _rivals(
     policy: GridPolicy, score: Tensor, maxima: Tensor, candidate: Tensor, ground: Ground
 ) -> Tensor:
     """Return which points are rivals: the other local maxima of the score, bool, ``(m, n)``."""
-    if not policy.rule.needs_rivals:
-        return torch.zeros_like(score, dtype=torch.bool)
     exists = maxima.scatter(-1, candidate[:, None], False)
     if not policy.lone_rival:
         return exists

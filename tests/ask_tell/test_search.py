@@ -137,16 +137,25 @@ def test_ties_are_broken_by_the_generator():
     assert len(set(first)) == 3
 
 
-def test_few_points_are_their_own_discretization_and_candidates_are_those_of_many():
+def test_few_points_represent_themselves_and_candidates_those_of_many():
     space = SearchSpace({"a": bc.Integer(1, 40), "b": bc.Integer(1, 50)})
     found = search_on(space)
-    few, some = found.representatives(), found._points[:3]
-    assert torch.equal(found.discretization(some), some)
-    assert torch.equal(search_on(GRID).discretization(some), search_on(GRID)._points)
+    few = found.representatives()
     assert 128 <= len(few) <= 256
     rows = [space.decode(x)["a"] for x in few]
     assert max(rows.count(a) for a in range(1, 41)) - min(rows.count(a) for a in range(1, 41)) <= 1
     assert torch.equal(search_on(GRID).representatives(), search_on(GRID)._points)
+
+
+@pytest.mark.parametrize("shape", [(2,), (17,), (1000,), (30, 30), (20, 100)])
+def test_first_points_of_a_list_in_order_are_spread_over_it(shape):
+    space = SearchSpace({f"n{i}": bc.Integer(1, n) for i, n in enumerate(shape)})
+    found = search_on(space)
+    assert found.order.sort().values.tolist() == list(range(len(found._points)))
+    number = min(16, len(found._points))
+    first = found._points[found.order < number]
+    far = torch.cdist(found._points, first).amin(-1).max()
+    assert far <= 1.2 * number ** (-1 / len(shape))
 
 
 # -- the cube -------------------------------------------------------------------------------------
@@ -180,7 +189,7 @@ def test_optima_rounded_to_one_configuration_count_once():
     assert isinstance(cube, CubeSearch)
 
     def peaks(X):  # (1, 1) from two sides, (2, 1) from two sides
-        corners = [(0.0, 0.0), (0.45, 0.0), (0.55, 0.0), (1.0, 0.0)]
+        corners = [(0.0, 0.0), (0.35, 0.0), (0.65, 0.0), (1.0, 0.0)]
         return sum((1 - 0.1 * i) * bump(*c, width=0.05)(X) for i, c in enumerate(corners))
 
     points = candidate_and_rivals(cube, peaks, True, generator())
@@ -238,23 +247,24 @@ def test_climbs_go_side_by_side_and_the_next_search_begins_where_they_ended():
     peaks = cube.climb(hills, starts)
     torch.testing.assert_close(peaks, tops, atol=1e-3, rtol=0)
     seen = torch.tensor([[0.1, 0.1]]).double()
-    assert torch.equal(cube.candidates(seen), torch.cat([peaks, seen, cube.representatives()]))
+    fixed, others = cube.candidates(seen)
+    assert fixed is cube.representatives()
+    assert torch.equal(others, torch.cat([peaks, seen]))
+    assert torch.equal(cube.order, torch.arange(len(fixed)))
     other = search_on(SQUARE)
-    assert torch.equal(other.candidates(seen), torch.cat([seen, cube.representatives()]))
+    assert torch.equal(other.candidates(seen)[1], seen)
     other.load_state_dict(cube.state_dict())
-    assert torch.equal(other.candidates(seen), cube.candidates(seen))
+    assert torch.equal(other.candidates(seen)[1], others)
 
 
 def test_among_finitely_many_points_the_field_is_all_of_them():
     for space in (GRID, SearchSpace({n: bc.Integer(1, 30) for n in "ab"})):
         found = search_on(space)
-        assert torch.equal(found.candidates(found._points[:2]), found._points)
-        tops = found._points[[3, 7]].unsqueeze(-2)
-        best = found.climb(
-            lambda X: -(X.squeeze(-2) - tops).square().sum(-1),  # noqa: B023
-            found._points[:8].expand(2, 8, -1),
-        )
-        assert torch.equal(best, tops.squeeze(-2))
+        fixed, others = found.candidates(found._points[:2])
+        assert torch.equal(fixed, found._points)
+        assert others.shape == (0, space.dim)
+        starts = found._points[torch.tensor([[3, 5], [7, 1]])]  # the best of all points come first
+        assert torch.equal(found.climb(lambda X: X.sum((-1, -2)), starts), starts[:, 0])
 
 
 def test_flat_ground_does_not_pile_up_starts():
@@ -272,7 +282,6 @@ def test_a_cube_is_anchored_at_what_was_found_and_spread_over_evenly_and_its_fac
     space = SearchSpace({**dict(SQUARE.parameters), "n": bc.Integer(1, 3)})
     cube = CubeSearch(space.dim, space.round, Search(4, 0.2), DOUBLE)
     points = cube.representatives()
-    assert torch.equal(cube.discretization(points[:3]), points[:3])
     assert torch.equal(points, space.round(points))
     assert torch.equal(points, cube.representatives())
     quarters = (points[:, :2] >= 0.5).double() @ torch.tensor([2.0, 1.0]).double()
@@ -289,4 +298,5 @@ def test_points_have_the_dtype_of_the_search(dtype):
         points = candidate_and_rivals(found, lambda X: X.sum((-1, -2)), True, generator())
         assert points.dtype == dtype
         assert found.climb(lambda X: X.sum((-1, -2)), points.unsqueeze(0)).dtype == dtype
-        assert found.candidates(points).dtype == found.representatives().dtype == dtype
+        dtypes = {found.representatives().dtype, *(x.dtype for x in found.candidates(points))}
+        assert dtypes == {dtype}

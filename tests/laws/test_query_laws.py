@@ -203,3 +203,7 @@ def test_a_belief_that_is_no_number_is_no_confidence(case, generator):
         assert verdict.query
     if isinstance(case.rule, PricedQuery):
         assert not verdict.query
+
+
+def test_a_rule_says_whether_it_has_an_outlook(case):
+    assert case.rule.has_outlook == (case.rule.outlook(progress_of(3)) is not None)

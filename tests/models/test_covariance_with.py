@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
+from botorch_costly.errors import InvalidShapeError
 from botorch_costly.models import DriftingGrid, StreamingGP
 from botorch_costly.numerics.stationary import Stationary
 from tests.oracles import dense_gp
@@ -128,31 +128,54 @@ def grid(batch, rounds=60, n=9):
     return model
 
 
+def posterior_on(model, index, step):
+    """The covariances of a sublattice by the joint posterior of all points."""
+    n, batch = model.num_points, model.batch_shape
+    points = torch.arange(n, dtype=torch.float64).expand(*batch, n).unsqueeze(-1)
+    joint = model.posterior(points).covariance_matrix[..., ::step]
+    return joint.take_along_dim((step * index).unsqueeze(-1), -2)
+
+
 @pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
 @pytest.mark.parametrize("rounds", [0, 60])
-def test_covariance_between_is_that_of_the_posterior(batch, rounds):
+@pytest.mark.parametrize("step", [1, 2, 4])
+def test_the_covariance_on_a_sublattice_is_that_of_the_posterior(batch, rounds, step):
     model = grid(batch, rounds)
-    index = torch.randint(9, (*batch, 4), generator=torch.Generator().manual_seed(3))
-    others = torch.tensor([8, 0, 3, 3, 5])
-    between = model.covariance_between(index, others)
-    assert between.shape == (*batch, 4, 5)
-    everyone = torch.cat([index, others.expand(*batch, 5)], -1)
-    joint = model.posterior(everyone.unsqueeze(-1).double()).covariance_matrix
-    torch.testing.assert_close(between, joint[..., :4, 4:], rtol=1e-8, atol=1e-8)
-    for i in range(4):
-        column = model.covariance(index[..., i])[..., others]
-        torch.testing.assert_close(between[..., i, :], column)
+    index = torch.randint(9 // step, (*batch, 4), generator=torch.Generator().manual_seed(3))
+    cov = model.covariance_on_sublattice(index, step)
+    assert cov.dtype == torch.float32
+    expected = posterior_on(model, index, step)
+    torch.testing.assert_close(cov.double(), expected, rtol=0, atol=2e-5)
 
 
-def test_points_that_are_shared_by_all_trials_may_be_named_once():
-    model, others = grid((3,)), torch.arange(9)
-    actual = model.covariance_between(torch.tensor([2, 7]), others)
+def test_terms_on_a_sublattice_follow_all_changes():
+    """They are stored a second time, through queries, growth, compression, restarts, views and copies."""
+    generator, model = torch.Generator().manual_seed(5), grid((2, 3), 0)
+    index = torch.tensor([0, 3, 1]).expand(2, 3, 3)
+    for t in range(80):
+        at = torch.randint(9, (2, 3), generator=generator)
+        query = torch.rand(2, 3, generator=generator) < 0.6
+        model.take_in(at, torch.randn(2, 3, generator=generator).double(), query)
+        model.wait()
+        if t == 40:
+            model.restart(torch.tensor([[True, False, False], [False, False, True]]))
+        step = 4 if t in (20, 60) else 2
+        places = index.clamp(max=8 // step)
+        expected = posterior_on(model, places, step)
+        close = {"rtol": 0, "atol": 2e-5}
+        cov = model.covariance_on_sublattice(places, step).double()
+        torch.testing.assert_close(cov, expected, **close)
+        view = model.select(1)
+        cov = view.covariance_on_sublattice(places[1], step).double()
+        torch.testing.assert_close(cov, expected[1], **close)
+    view.observe(torch.tensor([1, 2, 3]), torch.zeros(3).double())  # a copy of its own from here on
+    cov = view.covariance_on_sublattice(places[1], step).double()
+    torch.testing.assert_close(cov, posterior_on(view, places[1], step), **close)
     torch.testing.assert_close(
-        actual, model.covariance_between(torch.tensor([[2, 7]] * 3), others), rtol=0, atol=0
+        model.covariance_on_sublattice(places, step).double(), expected, **close
     )
-
-
-@pytest.mark.parametrize(("index", "others"), [([[9]], [0]), ([[0]], [-1])])
-def test_points_off_the_grid_are_named(index, others):
-    with pytest.raises(InvalidArgumentError, match=r"index: Expected points in 0\.\.8"):
-        grid((1,), 2).covariance_between(torch.tensor(index), torch.tensor(others))
+    other = grid((2, 3), 0)
+    other.covariance_on_sublattice(places, step)
+    other.set_extra_state(model.get_extra_state())
+    cov = other.covariance_on_sublattice(places, step).double()
+    torch.testing.assert_close(cov, expected, **close)

@@ -188,3 +188,47 @@ def test_bounds_are_smooth_functions_that_age():
     unseen = TimeVaryingUCB(MODELS["TimeVaryingGP"].make({"dtype": torch.float64}, True), 1.0, 3)
     assert unseen.retained is None
     assert unseen.second_order is None
+
+
+@pytest.mark.parametrize("family", ["matern12", "matern52", "rbf", "arms"])
+def test_joint_moments_are_those_of_the_belief(family):
+    generator, one = torch.Generator().manual_seed(0), torch.ones((), dtype=torch.float64)
+    belief = StreamingGP(Stationary(family, 0.4 * one.reshape(1), 1.3 * one), 0.05, 0.02)
+    for now in range(9):
+        x = torch.rand(2, generator=generator).double().round(decimals=1)
+        belief.observe(torch.cat([x, one.new_tensor([now])]), float(x.sum()))
+    belief.rescale(0.5, 2.0)
+    X = torch.cat([belief.inputs[:2, :-1], torch.rand(4, 2, generator=generator).double()])
+    for now in (3, 12):
+        mean, cov, prior_cov = belief.snapshot(now).joint(X)
+        rows = torch.cat([X, torch.full_like(X[:, :1], now)], -1)
+        expected = belief.mean_and_covariance(rows)
+        torch.testing.assert_close(mean, expected[0], rtol=0, atol=1e-7)
+        torch.testing.assert_close(cov, expected[1], rtol=0, atol=1e-6)
+        torch.testing.assert_close(
+            prior_cov, 4 * covariance(belief.kernel, X, X), rtol=0, atol=1e-6
+        )
+
+
+def test_the_projection_of_a_fixed_tensor_is_kept_until_the_next_observation():
+    one = torch.ones((), dtype=torch.float64)
+    belief = StreamingGP(Stationary("matern52", 0.4 * one.reshape(1), one), 0.05, 0.02)
+    belief.observe(one.new_tensor([0.3, 0.0]), 1.0)
+    X = torch.rand(5, 1, generator=torch.Generator().manual_seed(0)).double()
+
+    def projection():
+        return belief.snapshot(3.0).to(torch.float32).project(X, is_fixed=True)
+
+    first = projection()
+    assert projection() is first
+    assert first.projected.dtype == torch.float32
+    X.mul_(0.5)  # which torch counts
+    assert projection() is not first
+    second = projection()
+    belief.observe(one.new_tensor([0.7, 1.0]), 1.0)
+    assert projection().projected.shape == (5, 2)
+    assert second.projected.shape == (5, 1)
+    with torch.inference_mode():
+        inside = projection()
+    assert not projection().projected.is_inference()
+    torch.testing.assert_close(inside.projected.clone(), projection().projected)

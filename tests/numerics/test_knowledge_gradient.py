@@ -261,3 +261,35 @@ def test_strata_are_conditional_means_and_probabilities():
 def test_rough_gradients_are_finite_differences():
     a, b = normal(3, 6).requires_grad_(), normal(3, 6, seed=1).requires_grad_()
     assert torch.autograd.gradcheck(rough_rise, (a, b))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 9, 40])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_rise_of_few_lines_is_the_rise_of_the_envelope(n, dtype):
+    """With parallel and equal lines, and equal heights."""
+    generator = torch.Generator().manual_seed(n)
+    for unit in (1e-3, 0.1, 1.0, 10.0):
+        a, b = (torch.randn(60, n, generator=generator, dtype=dtype) for _ in range(2))
+        b = unit * b
+        if n > 3:
+            a[:, 2], b[:, 2] = a[:, 1], b[:, 1]
+            b[:20, 3] = b[:20, 0]
+            a[20:30], b[30:40] = 0.0, 0.5
+        expected = module.expected_rise(a.double(), b.double())
+        ours = module.expected_rise_of_few(a, b)
+        assert ours.dtype == dtype
+        atol = 1e-13 if dtype == torch.float64 else 1e-5
+        torch.testing.assert_close(ours.double(), expected, rtol=0, atol=atol)
+    twice = module.expected_rise_of_few(a.view(2, 30, n), b.view(2, 30, n))
+    assert torch.equal(twice.flatten(), ours)
+
+
+@pytest.mark.parametrize("between", [module.OUTCOMES, module.FAR_OUTCOMES, module.FEW_OUTCOMES])
+def test_the_mean_maximum_is_the_rough_rise_above_the_largest_line(between):
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(3, 7, 5, generator=generator, dtype=torch.float64) for _ in range(2))
+    before = a.clone(), b.clone()
+    rise = module.mean_maximum(a, b, between) - a.amax(-2)
+    torch.testing.assert_close(rise, module.rough_rise(a.mT, b.mT, between), rtol=1e-12, atol=1e-12)
+    assert torch.equal(a, before[0])
+    assert torch.equal(b, before[1])

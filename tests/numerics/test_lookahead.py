@@ -105,7 +105,7 @@ def test_few_strata_are_close_to_the_expectation():
 
 def test_more_strata_find_the_expectation(monkeypatch):
     monkeypatch.setattr(lookahead, "OUTCOMES", FINE)
-    monkeypatch.setattr(knowledge_gradient.rough_rise, "__defaults__", (FINE,))
+    monkeypatch.setattr(knowledge_gradient.mean_maximum, "__defaults__", (FINE,))
     for seed in range(2):
         expected = exact(*belief(4, seed), 5.0, 0.5, outcomes=FINE, next_outcomes=None)
         assert gained(*belief(4, seed)).tolist() == pytest.approx(expected, abs=5e-4)
@@ -115,7 +115,7 @@ def test_more_strata_find_the_expectation(monkeypatch):
 def test_of_two_questions_one_is_answered(price, monkeypatch):
     """A query at one of two independent points tells all of it: the next one is at the other."""
     monkeypatch.setattr(lookahead, "OUTCOMES", FINE)
-    monkeypatch.setattr(knowledge_gradient.rough_rise, "__defaults__", (FINE,))
+    monkeypatch.setattr(knowledge_gradient.mean_maximum, "__defaults__", (FINE,))
     mean, cov, effective_horizon = torch.zeros(2).double(), torch.eye(2).double(), 9.0
     ours = gained(
         mean, cov, cov, [0], noise=0.0, keep=1.0, effective_horizon=effective_horizon, price=price
@@ -233,7 +233,7 @@ def test_where_waiting_earns_nothing_it_is_a_chance_and_the_smaller_the_dearer()
     mean, cov, prior = beliefs((8,), 6)
     # For nothing, a query that tells nothing leaves what the next one earns.
     earns = lookahead._net_value(
-        0.95 * mean[:, None, None, :],
+        0.95 * mean[:, None, :, None],
         (0.95**2 * cov + (1 - 0.95**2) * prior).unsqueeze(-3),
         NOISE,
         torch.full((8,), 9.0).double(),

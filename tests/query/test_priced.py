@@ -364,3 +364,17 @@ def test_another_rule_repeats_what_a_query_is_worth():
     verdict = Verdict(*(torch.tensor(v) for v in (True, math.nan, int(Cause.PAYS), 3.0, 1.0)))
     assert MixedQuery(0, 5, 10, alone).explain(verdict) == alone.explain(verdict)
     assert "value 3, price 1" in alone.explain(verdict)
+
+
+@pytest.mark.parametrize("discount", [1.0, 0.9])
+@pytest.mark.parametrize("rate", [0.0, 1e-12, 0.01, 1.0])
+@pytest.mark.parametrize("effective", [0.0, 3.0, 1e9])
+def test_numbers_and_tensors_give_one_effective_horizon(discount, rate, effective):
+    rule = PricedQuery(price=0.1, discount=discount)
+    numbers = Progress(7, 2, 60, rate, effective_queries=effective, information_share=0.4)
+    tensors = numbers._replace(
+        effective_queries=torch.tensor([effective, effective], dtype=torch.float64)
+    )
+    once, twice = rule.effective_horizon(numbers), rule.effective_horizon(tensors)
+    assert once.shape == ()
+    torch.testing.assert_close(twice, once.expand(2), rtol=1e-12, atol=1e-12)

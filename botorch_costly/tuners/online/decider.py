@@ -13,6 +13,7 @@ from botorch_costly.models import StreamingGP
 from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.numerics.stationary import Stationary, covariance, information_share
 from botorch_costly.query import RECENT, Comparison, Progress, QueryRule, UnqueriedPlay, Verdict
+from botorch_costly.query.weighing import LINES
 from botorch_costly.tuners.online.path_following import CandidateAndRivals, RoundsAhead
 from botorch_costly.tuners.online.priced_play import best_among, best_play, best_query
 from botorch_costly.tuners.online.rivals import Rivals
@@ -72,7 +73,7 @@ class Decider:
                 maximizer of the mean otherwise.
         """
         now, beta = progress.round - 1, self._beta(progress.round)
-        if self._query.outlook(progress) is not None:
+        if self._query.has_outlook:
             return self._weigh(belief, self._informed(belief, progress), beta, generator)
         choices = self._followed(belief, now, progress.horizon) if again else None
         if choices is None:
@@ -98,19 +99,21 @@ class Decider:
         now, outlook = progress.round - 1, self._query.outlook(progress)
         assert outlook is not None
         if belief.num_rows:
-            best = best_query(belief, self._search, now, outlook, beta)
+            best = best_query(belief, self._search, now, outlook)
         else:  # all points are equally good
             opening = self._candidate_and_rivals(belief, now, beta, generator, rivals=False)[:1]
-            discretization = self._search.discretization(
-                torch.cat([opening, self._search.representatives()])
-            )
-            best = best_among(belief, opening, discretization, now, outlook)
-        points = best.play.unsqueeze(0)
+            lines = self._search.representatives()[: LINES[-1]]
+            best = best_among(belief, opening, lines, now, outlook)
+        comparison = _comparison(best.mean.unsqueeze(0), best.variance.unsqueeze(0), None, beta)
         if self._query.needs_rivals:
             others = self._candidate_and_rivals(belief, now, beta, generator, rivals=True)
-            points = torch.cat([points, others[(others != best.play).any(-1)]])
+            others = others[(others != best.play).any(-1)]
+            points, covariances = (
+                torch.cat([best.play.unsqueeze(0), others]),
+                self._query.reads_covariances,
+            )
+            comparison = comparison_of(belief, points, now, beta, covariances)
         # Keep the jointly computed mean and prospect: recomputed ones may differ in the last bits.
-        comparison = comparison_of(belief, points, now, beta, self._query.reads_covariances)
         comparison = comparison._replace(mean=best.mean, prospect=best.prospect)
         verdict = self._query(comparison, progress, generator)
         decided = _read(Play(best.query_at, best.play, verdict))

@@ -9,7 +9,6 @@ import torch
 import botorch_costly as bc
 from botorch_costly.acquisition import TimeVaryingKG, TimeVaryingUCB
 from botorch_costly.errors import InvalidBudgetError
-from botorch_costly.query import weighing
 from botorch_costly.tuners.online import decider, priced_play
 from tests import cases
 from tests.oracles import dense_gp
@@ -63,18 +62,15 @@ def information_share(space, lengthscale):
 
 
 def promises_of(belief, points, prior, now, effective_horizon, price, lookahead_weight):
-    """Means and what a query at each point promises; the lookahead counts where it is worked out."""
+    """Means and what a query at each point promises."""
     rows = torch.cat([points, torch.full((len(points), 1), float(now)).double()], -1)
     mean, cov = (x.tolist() for x in belief.mean_and_covariance(rows))
     promises = oracle.promises(mean, cov, belief.noise, effective_horizon)
     if not lookahead_weight or not belief.num_rows:
         return mean, promises
-    most = sorted(promises)[-min(weighing.FORESEEN, len(promises))]
     terms = (belief.noise, math.sqrt(1 - FORGETTING), effective_horizon, price)
     return mean, [
         promise + lookahead_weight * oracle.lookahead(mean, cov, prior.tolist(), i, *terms)
-        if promise >= most
-        else -math.inf
         for i, promise in enumerate(promises)
     ]
 
@@ -90,11 +86,7 @@ def promises_of(belief, points, prior, now, effective_horizon, price, lookahead_
         ("few", 0.005, 0.6),
     ],
 )
-def test_on_a_finite_space_every_decision_is_the_oracles(
-    name, price, lookahead_weight, monkeypatch
-):
-    monkeypatch.setattr(weighing, "FORESEEN", 3)
-    monkeypatch.setattr(priced_play, "TOLERANCE", 0.0)
+def test_on_a_finite_space_every_decision_is_the_oracles(name, price, lookahead_weight):
     space, lengthscale = FINITE[name]
     query = Watched(price=price, supersession=0.4, lookahead_weight=lookahead_weight)
     tuner, share = (
@@ -134,12 +126,13 @@ def test_on_a_finite_space_every_decision_is_the_oracles(
 def test_on_a_cube_nothing_sampled_promises_more(name, monkeypatch):
     space, weighed = SPACES[name], []
 
-    class Listed(TimeVaryingKG):
-        def __init__(self, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            weighed.append(self)
+    def watched(belief, picks, lines, now, outlook):
+        terms = torch.cat([lines, picks]), now, outlook.effective_horizon, belief.noise
+        weighed.append(TimeVaryingKG(belief, *terms))
+        return best_among(belief, picks, lines, now, outlook)
 
-    monkeypatch.setattr(priced_play, "TimeVaryingKG", Listed)
+    best_among = priced_play.best_among
+    monkeypatch.setattr(priced_play, "best_among", watched)
     query = bc.PricedQuery(price=0.01, supersession=0.4, lookahead_weight=0.0)
     tuner, queries = priced(space, query=query, forgetting=0.2, initial_rounds=4), []
     play(tuner, 4)
@@ -156,7 +149,7 @@ def test_on_a_cube_nothing_sampled_promises_more(name, monkeypatch):
         queries.append(decision.query)
         if decision.query:
             tuner.tell(decision, reward_of(decision.config, now))
-    assert len(weighed) == 24  # a rough one and an exact one each time
+    assert len(weighed) == 12
     assert 2 <= sum(queries) <= 10
 
 
