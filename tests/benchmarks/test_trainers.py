@@ -61,7 +61,7 @@ def test_the_hooks_that_are_timed_are_those_of_the_callbacks():
     for module, fit in ((lightning, in_lightning), (transformers, in_transformers)):
         pytest.importorskip(module.__name__.rsplit(".", 1)[-1])
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("benchmarks.endurance.fits.Clock", Noting)
+            patch.setattr("benchmarks.endurance.trainers.Clock", Noting)
             with pytest.raises(StopIteration):
                 fit(5, 10, 0)
         kind = module.TunerCallback
