@@ -1,7 +1,7 @@
 """States of networks, optimizers and other parts of training: copies, checks, and non-finite numbers."""
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -70,6 +70,8 @@ def _copied(
         return state
     if isinstance(state, Tensor) and not is_lazy(state):
         return _copied_tensor(state, device, copies)
+    if kind is dict:
+        return {key: _copied(value, device, copies) for key, value in state.items()}
     if isinstance(state, dict):
         duplicate = copy.copy(state)  # keeps subclass and attributes
         for key, value in state.items():  # no update(), which adds to a Counter
@@ -189,16 +191,15 @@ def have_diverged(state: Any, since: Any) -> bool:
 
 
 def _suspects(
-    tensors: Iterable[tuple[tuple[Any, ...], Tensor]],
+    tensors: list[tuple[tuple[Any, ...], Tensor]],
 ) -> list[tuple[tuple[Any, ...], Tensor]]:
     """Return the tensors whose sums are not finite: those with such a number, and sums that overflow.
 
     A sum reads a tensor once, where ``isfinite`` makes several tensors of its size: it takes 2 % of the
     time on a CPU. A device is waited for once, or twice with two precisions.
     """
-    listed = list(tensors)
     by_kind: dict[Any, tuple[list[Tensor], list[int]]] = {}
-    for number, (_, tensor) in enumerate(listed):
+    for number, (_, tensor) in enumerate(tensors):
         kind = (
             torch.float32 if tensor.itemsize < 4 else tensor.dtype
         )  # half precision overflows early
@@ -209,15 +210,21 @@ def _suspects(
     for sums, numbers in by_kind.values():
         flags = torch.stack(sums).isfinite().tolist()
         suspects.update(number for number, flag in zip(numbers, flags, strict=True) if not flag)
-    return [listed[number] for number in sorted(suspects)]
+    return [tensors[number] for number in sorted(suspects)]
 
 
-def _tensors(state: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
+def _tensors(state: Any) -> list[tuple[tuple[Any, ...], Tensor]]:
+    """Return the paths of the dense tensors with floating-point numbers, and these."""
+    found: list[tuple[tuple[Any, ...], Tensor]] = []
+    _gather(state, (), found)
+    return found
+
+
+def _gather(state: Any, path: tuple[Any, ...], found: list[tuple[tuple[Any, ...], Tensor]]) -> None:
     if isinstance(state, Tensor):
         if state.is_floating_point() and not is_lazy(state) and state.layout == torch.strided:
-            yield path, state.detach()
+            found.append((path, state.detach()))
     elif isinstance(state, dict | list | tuple):
-        pairs = state.items() if isinstance(state, dict) else enumerate(state)
-        for key, value in pairs:
+        for key, value in state.items() if isinstance(state, dict) else enumerate(state):
             if type(value) not in _PLAIN:
-                yield from _tensors(value, (*path, key))
+                _gather(value, (*path, key), found)

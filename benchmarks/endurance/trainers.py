@@ -97,10 +97,10 @@ def convolutional() -> nn.Module:
 
 def deep() -> nn.Module:
     """Return a network of 25 layers for digits."""
-    layers: list[nn.Module] = [nn.Flatten(), nn.Linear(64, 256)]
+    layers: list[nn.Module] = [nn.Flatten(), nn.Linear(64, 64)]
     for _ in range(_LAYERS - 2):
-        layers += [nn.ReLU(), nn.Dropout(), nn.Linear(256, 256)]
-    return nn.Sequential(*layers, nn.ReLU(), nn.Linear(256, 10))
+        layers += [nn.ReLU(), nn.Dropout(), nn.Linear(64, 64)]
+    return nn.Sequential(*layers, nn.ReLU(), nn.Linear(64, 10))
 
 
 def in_lightning(

@@ -102,7 +102,8 @@ def group_targets(
     key, beta = ("betas", _BETAS[what]) if what in _BETAS else (what, None)
     unshare(optimizer.param_groups, key)
     groups = _groups_named(plain_name(where), optimizer)
-    targets = [GroupTarget(name, g, key, value, beta) for g in groups if _is_setting(g, key)]
+    settable = groups if _is_tunable(key) else []
+    targets = [GroupTarget(name, g, key, value, beta) for g in settable if _is_set(key, g.get(key))]
     if targets:
         _check_value(targets[0])
     return _decayed(targets, modules) if key == "weight_decay" and not where else targets
@@ -163,7 +164,9 @@ def shared_targets(targets: list[GroupTarget], optimizer: Optimizer) -> list[Gro
 def settings_of(optimizer: Optimizer) -> list[str]:
     """Return the names of the settings of all groups."""
     groups = optimizer.param_groups
-    keys = dict.fromkeys(key for group in groups for key in group if _is_setting(group, key))
+    keys = dict.fromkeys(
+        key for group in groups for key in group if _is_tunable(key) and _is_set(key, group[key])
+    )
     return [*keys, *(_BETAS if "betas" in keys else ())]
 
 
@@ -191,11 +194,14 @@ def _holds_weights(group: dict[str, Any], names: dict[int, str]) -> bool:
     )
 
 
-def _is_setting(group: dict[str, Any], key: str) -> bool:
-    value = group.get(key)
-    number = isinstance(value, int | float | Tensor) and not isinstance(value, bool)
-    ours = key.startswith(_FIRST) or key in ("lr_multiplier", "initial_lr")
-    return (number or (key == "betas" and value is not None)) and not ours
+def _is_tunable(key: str) -> bool:
+    return not key.startswith(_FIRST) and key not in ("lr_multiplier", "initial_lr")
+
+
+def _is_set(key: str, value: Any) -> bool:
+    if key == "betas":
+        return value is not None
+    return isinstance(value, int | float | Tensor) and not isinstance(value, bool)
 
 
 def _check_value(target: GroupTarget) -> None:
