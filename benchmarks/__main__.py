@@ -94,6 +94,8 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "validation": ("validation.benchmark", "when validation pays, on recorded trainings"),
     "speed": ("speed.speed", "milliseconds of decisions, beside BoTorch's pieces"),
     "streaming": ("speed.streaming", "milliseconds of an update and of a round"),
+    "gpu": ("gpu.run", "all measurements that need a GPU, in the order of their worth"),
+    "offline": ("gpu.offline", "seconds of an ask of the offline optimizers on a device"),
     "imports": ("speed.imports", "seconds of an import of the package, beside BoTorch's"),
     "horizon": ("speed.horizon", "cost of a round early and late in a very long run"),
     "decisions": ("decisions", "a hash of the decisions of fixed runs, to compare two versions"),

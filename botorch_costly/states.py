@@ -13,6 +13,7 @@ from torch.optim import Optimizer
 from botorch_costly.errors import StateMismatchError, check
 
 _PLAIN = frozenset((bool, int, float, str, bytes, type(None)))
+_TENSORS = frozenset((Tensor, nn.Parameter))  # and no subclass, which may have no address
 
 
 class Stateful(Protocol):
@@ -58,7 +59,8 @@ def copied(state: Any, device: torch.device | str | None = None) -> Any:
         >>> before["w"].tolist()
         [1.0, 1.0]
     """
-    return _copied(state, device, {})
+    with torch.no_grad():
+        return _copied(state, device, {})
 
 
 def _copied(
@@ -68,8 +70,10 @@ def _copied(
     kind = type(state)
     if kind in _PLAIN:
         return state
-    if isinstance(state, Tensor) and not is_lazy(state):
+    if kind in _TENSORS and state.layout == torch.strided:
         return _copied_tensor(state, device, copies)
+    if isinstance(state, Tensor) and not is_lazy(state):
+        return state.detach().to(device or state.device, copy=True)
     if kind is dict:
         return {key: _copied(value, device, copies) for key, value in state.items()}
     if isinstance(state, dict):
@@ -85,14 +89,12 @@ def _copied(
 def _copied_tensor(
     tensor: Tensor, device: torch.device | str | None, copies: dict[int, tuple[Tensor, Tensor]]
 ) -> Tensor:
-    detached = tensor.detach()
-    has_address = type(tensor) in (Tensor, nn.Parameter) and tensor.layout == torch.strided
-    address = detached.data_ptr() if has_address else 0
-    if address in copies and _is_same(detached, copies[address][0]):
+    address = tensor.data_ptr()
+    if address in copies and _is_same(tensor, copies[address][0]):
         return copies[address][1]
-    duplicate = detached.clone() if device is None else detached.to(device, copy=True)
+    duplicate = tensor.clone() if device is None else tensor.to(device, copy=True)
     if address:
-        copies.setdefault(address, (detached, duplicate))
+        copies.setdefault(address, (tensor, duplicate))
     return duplicate
 
 
@@ -179,8 +181,15 @@ def have_diverged(state: Any, since: Any) -> bool:
         state: The current state of the parts.
         since: An earlier state of the parts.
     """
-    suspects = _suspects(_tensors(state))
-    before = dict(_tensors(since)) if suspects else {}
+    with torch.no_grad():
+        suspects = _suspects(_tensors(state))
+        return bool(suspects) and _have_broken(suspects, dict(_tensors(since)))
+
+
+def _have_broken(
+    suspects: list[tuple[tuple[Any, ...], Tensor]], before: Mapping[tuple[Any, ...], Tensor]
+) -> bool:
+    """Return whether one of the tensors has a non-finite number, and had none before."""
     by_device: dict[torch.device, list[Tensor]] = {}
     for path, tensor in suspects:
         if path in before:
@@ -200,9 +209,7 @@ def _suspects(
     """
     by_kind: dict[Any, tuple[list[Tensor], list[int]]] = {}
     for number, (_, tensor) in enumerate(tensors):
-        kind = (
-            torch.float32 if tensor.itemsize < 4 else tensor.dtype
-        )  # half precision overflows early
+        kind = torch.float32 if tensor.itemsize < 4 else tensor.dtype  # for halves overflow early
         sums, numbers = by_kind.setdefault((tensor.device, kind), ([], []))
         sums.append(tensor.sum(dtype=kind) if tensor.ndim or tensor.dtype != kind else tensor)
         numbers.append(number)
@@ -223,7 +230,7 @@ def _tensors(state: Any) -> list[tuple[tuple[Any, ...], Tensor]]:
 def _gather(state: Any, path: tuple[Any, ...], found: list[tuple[tuple[Any, ...], Tensor]]) -> None:
     if isinstance(state, Tensor):
         if state.is_floating_point() and not is_lazy(state) and state.layout == torch.strided:
-            found.append((path, state.detach()))
+            found.append((path, state))
     elif isinstance(state, dict | list | tuple):
         for key, value in state.items() if isinstance(state, dict) else enumerate(state):
             if type(value) not in _PLAIN:
