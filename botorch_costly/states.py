@@ -75,7 +75,10 @@ def _copied(
     if isinstance(state, Tensor) and not is_lazy(state):
         return state.detach().to(device or state.device, copy=True)
     if kind is dict:
-        return {key: _copied(value, device, copies) for key, value in state.items()}
+        return {
+            key: value if type(value) in _PLAIN else _copied(value, device, copies)
+            for key, value in state.items()
+        }
     if isinstance(state, dict):
         duplicate = copy.copy(state)  # keeps subclass and attributes
         for key, value in state.items():  # no update(), which adds to a Counter
