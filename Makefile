@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 1
 # package and rewrites the assertions of 400 files, which is half of its start.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all test-everywhere test-elsewhere test-far test-far-quick test-lowest test-extras lint bench tutorials docs clean
+.PHONY: demo gpu test test-all test-everywhere test-elsewhere test-far test-far-quick test-lowest test-extras lint bench tutorials docs clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
@@ -118,6 +118,13 @@ bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks demo --fresh --seeds 5 --store demo --picture benchmarks/results/demo.png
 	$(BIN)/python -m benchmarks demo --fresh --first-seed 200 --seeds 8 --store demo-heldout
 	$(BIN)/python -m benchmarks report --markdown
+
+# An hour on a GPU (benchmarks/GPU.md), with any Python that has the package: MINUTES=15, RESULTS=DIRECTORY,
+# or TINY=1 to run it in tiny sizes without a GPU.
+MINUTES ?= 60
+GPU_PYTHON ?= $(if $(wildcard $(BIN)/python),$(BIN)/python,$(PYTHON))
+gpu:
+	$(GPU_PYTHON) -m benchmarks gpu --minutes $(MINUTES) $(if $(RESULTS),--results $(RESULTS)) $(if $(TINY),--tiny)
 
 tutorials: $(VENV)/.installed
 	$(BIN)/python -m pip install -q -c constraints.txt -e '.[tutorials]'

@@ -1,64 +1,70 @@
 """Hyperparameter tuning that pays only for the feedback worth its price."""
 
-from botorch_costly.acquisition import PI, UCB, LogEI
-from botorch_costly.ask_tell.search import Search
-from botorch_costly.ask_tell.state import load, save
-from botorch_costly.curve_records import CurveDecision, CurveObservation
-from botorch_costly.parameters import Choice, Integer, Real, Scheduled
-from botorch_costly.population_records import PopulationDecision, PopulationObservation
-from botorch_costly.query import (
-    AlwaysQuery,
-    BernoulliQuery,
-    ConfidenceBoundQuery,
-    ConfidenceQuery,
-    MixedQuery,
-    PricedQuery,
-    QueryRule,
-)
-from botorch_costly.records import Decision, Observation
-from botorch_costly.rewards import (
-    BeforeAfterReward,
-    GainReward,
-    GoodState,
-    GuardedReward,
-    RewardScale,
-)
-from botorch_costly.schedule import Schedule
-from botorch_costly.simulation import GridPolicy, simulate
-from botorch_costly.space import SearchSpace
-from botorch_costly.subset_records import SubsetDecision, SubsetObservation
-from botorch_costly.task_readers import (
-    task_from_ax,
-    task_from_history,
-    task_from_optuna,
-    tasks_from_csv,
-    tasks_from_history,
-)
-from botorch_costly.task_records import Task
-from botorch_costly.transfer_records import TransferDecision
-from botorch_costly.tuners import (
-    BanditTuner,
-    ByEvidence,
-    ByGaps,
-    Compression,
-    CurveOptimizer,
-    Design,
-    FixedTuner,
-    Hold,
-    Limits,
-    OnlineTuner,
-    PopulationTuner,
-    Prior,
-    RandomTuner,
-    Refit,
-    Sampling,
-    Session,
-    SubsetOptimizer,
-    TransferOptimizer,
-    TwinTuner,
-    tune,
-)
-from botorch_costly.validation import Validation
+from typing import TYPE_CHECKING
+
+from botorch_costly.first_use import on_first_use
+
+if TYPE_CHECKING:
+    from botorch_costly.acquisition import PI, UCB, LogEI
+    from botorch_costly.ask_tell.search import Search
+    from botorch_costly.ask_tell.state import load, save
+    from botorch_costly.curve_records import CurveDecision, CurveObservation
+    from botorch_costly.parameters import Choice, Integer, Real, Scheduled
+    from botorch_costly.population_records import PopulationDecision, PopulationObservation
+    from botorch_costly.query import (
+        AlwaysQuery,
+        BernoulliQuery,
+        ConfidenceBoundQuery,
+        ConfidenceQuery,
+        MixedQuery,
+        PricedQuery,
+        QueryRule,
+    )
+    from botorch_costly.records import Decision, Observation
+    from botorch_costly.rewards import (
+        BeforeAfterReward,
+        GainReward,
+        GoodState,
+        GuardedReward,
+        RewardScale,
+    )
+    from botorch_costly.schedule import Schedule
+    from botorch_costly.simulation import GridPolicy
+    from botorch_costly.simulation.simulate import simulate
+    from botorch_costly.space import SearchSpace
+    from botorch_costly.subset_records import SubsetDecision, SubsetObservation
+    from botorch_costly.task_readers import (
+        task_from_ax,
+        task_from_history,
+        task_from_optuna,
+        tasks_from_csv,
+        tasks_from_history,
+    )
+    from botorch_costly.task_records import Task
+    from botorch_costly.transfer_records import TransferDecision
+    from botorch_costly.tuners import (
+        BanditTuner,
+        ByEvidence,
+        ByGaps,
+        Compression,
+        CurveOptimizer,
+        Design,
+        FixedTuner,
+        Hold,
+        Limits,
+        OnlineTuner,
+        PopulationTuner,
+        Prior,
+        RandomTuner,
+        Refit,
+        Sampling,
+        Session,
+        SubsetOptimizer,
+        TransferOptimizer,
+        TwinTuner,
+        tune,
+    )
+    from botorch_costly.validation import Validation
 
 __version__ = "0.1.0"
 
@@ -126,3 +132,70 @@ __all__ = [
     "tasks_from_history",
     "tune",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = on_first_use(
+        __name__,
+        {
+            "acquisition": ("PI", "UCB", "LogEI"),
+            "ask_tell.search": ("Search",),
+            "ask_tell.state": ("load", "save"),
+            "curve_records": ("CurveDecision", "CurveObservation"),
+            "parameters": ("Choice", "Integer", "Real", "Scheduled"),
+            "population_records": ("PopulationDecision", "PopulationObservation"),
+            "query": (
+                "AlwaysQuery",
+                "BernoulliQuery",
+                "ConfidenceBoundQuery",
+                "ConfidenceQuery",
+                "MixedQuery",
+                "PricedQuery",
+                "QueryRule",
+            ),
+            "records": ("Decision", "Observation"),
+            "rewards": (
+                "BeforeAfterReward",
+                "GainReward",
+                "GoodState",
+                "GuardedReward",
+                "RewardScale",
+            ),
+            "schedule": ("Schedule",),
+            "simulation": ("GridPolicy",),
+            "simulation.simulate": ("simulate",),
+            "space": ("SearchSpace",),
+            "subset_records": ("SubsetDecision", "SubsetObservation"),
+            "task_readers": (
+                "task_from_ax",
+                "task_from_history",
+                "task_from_optuna",
+                "tasks_from_csv",
+                "tasks_from_history",
+            ),
+            "task_records": ("Task",),
+            "transfer_records": ("TransferDecision",),
+            "tuners": (
+                "BanditTuner",
+                "ByEvidence",
+                "ByGaps",
+                "Compression",
+                "CurveOptimizer",
+                "Design",
+                "FixedTuner",
+                "Hold",
+                "Limits",
+                "OnlineTuner",
+                "PopulationTuner",
+                "Prior",
+                "RandomTuner",
+                "Refit",
+                "Sampling",
+                "Session",
+                "SubsetOptimizer",
+                "TransferOptimizer",
+                "TwinTuner",
+                "tune",
+            ),
+            "validation": ("Validation",),
+        },
+    )

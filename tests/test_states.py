@@ -4,6 +4,7 @@ from collections import Counter, OrderedDict
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from botorch_costly.states import copied, have_diverged
 
@@ -42,3 +43,54 @@ def test_what_was_finite_and_is_not_has_diverged(value):
     assert not have_diverged(now, now)  # it was so before
     assert not have_diverged({}, before)
     assert not have_diverged({"other": torch.full((1,), value)}, before)
+
+
+def test_tied_weights_stay_tied_and_others_apart():
+    network = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+    network[1].weight = network[0].weight
+    state = network.state_dict()
+    row = state["0.weight"][0]  # begins where the matrix does
+    found = copied({**state, "row": row})
+    assert found["0.weight"] is found["1.weight"]
+    assert found["row"].data_ptr() != found["0.weight"].data_ptr()
+    assert found["0.bias"] is not found["1.bias"]
+    assert torch.equal(found["row"], row)
+
+
+def test_a_copy_of_parameters_records_no_gradients():
+    found = copied(
+        {"w": torch.nn.Parameter(torch.ones(2)), "sum": torch.ones(2).requires_grad_() + 1}
+    )
+    assert not any(tensor.requires_grad for tensor in found.values())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_a_sum_that_overflows_is_no_divergence(dtype):
+    large = torch.full((64,), torch.finfo(dtype).max, dtype=dtype)
+    before = {"w": torch.ones(64, dtype=dtype), "step": torch.tensor(1.0)}
+    assert not have_diverged({**before, "w": large}, before)
+    large[5] = torch.nan
+    assert have_diverged({**before, "w": large}, before)
+
+
+class Counting(TorchDispatchMode):
+    """Counts the operations, and the numbers that they make."""
+
+    def __init__(self):
+        super().__init__()
+        self.operations = self.numbers = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        if not function.is_view:
+            self.operations += 1
+            self.numbers += made.numel() if isinstance(made, torch.Tensor) else 0
+        return made
+
+
+def test_a_look_at_a_state_reads_each_tensor_once_and_makes_none_of_its_size():
+    state = {str(i): torch.ones(1000) for i in range(20)}
+    with Counting() as counted:
+        assert not have_diverged(state, state)
+    assert counted.operations <= 20 + 30  # to look at the sums takes some, whatever their number
+    assert counted.numbers < 1000

@@ -148,6 +148,7 @@ REPORTS: dict[str, Page] = {
     "curve-speed": Page("Time of a segment of training", "speed.trainings"),
     "streaming": Page("Time of an update and of a round", "speed.streaming"),
     "speed": Page("Time of a decision", "speed.speed", "speed.png"),
+    "imports": Page("An import of the package", "speed.imports"),
     "horizon": Page("A run of a million rounds", "speed.horizon"),
     "validation": Page("When validation pays, on recorded trainings", "validation.benchmark"),
     "demo": Page("The demo", "demo.demo", "demo.png"),

@@ -11,7 +11,7 @@ from torch.optim import Optimizer
 
 from botorch_costly.ask_tell.generators import global_generators, set_global_generators
 from botorch_costly.ask_tell.protocol import AskTell, check_asked
-from botorch_costly.errors import HorizonExceededError, RankError, check
+from botorch_costly.errors import HorizonExceededError, InvalidArgumentError, RankError, check
 from botorch_costly.integrations.applying import apply, check_rates
 from botorch_costly.integrations.distributed import SharedTuner
 from botorch_costly.integrations.driver_states import check_keys, check_whole, decision_of
@@ -71,8 +71,7 @@ class Driver:
         self.has_twins = twins is not None
         self._make = TwinRun if self.has_twins else GainRun
         check_rates(tuner.space, options.rates, options.others)
-        self.tuner, self.options = tuner, options
-        self.seconds = 0.0
+        self.tuner, self.options, self.seconds = tuner, options, 0.0
         self._shared: SharedTuner[Any] | None = None
         self._loaded: Mapping[str, Any] | None = None
         self._forget()
@@ -88,6 +87,7 @@ class Driver:
         self._due_since: float | None = None  # seconds of the clock; None after a resume
         self._is_short = False  # whether a warning has said that no round of the run ends
         self._late = False  # whether a metric was told after the last round
+        self._displaced = False  # whether another driver has started with the optimizer
         self._accumulates = False  # whether the latest batch ended without a step
 
     @property
@@ -156,16 +156,21 @@ class Driver:
         played = self._check_left(resumes=resumes)
         run.begin()
         self._run, self._trained, self._loaded = run, trained, None
-        _drivers[trained.optimizer] = weakref.ref(self)
+        self._claim(trained.optimizer)
         if self.connect().ranks.is_first:
             if not self.has_twins:  # their session says so
                 warn_of_earlier(0 if resumes else played)
             rounds = self._clock.rounds_in(steps, epochs)
-            predicts = self.tuner.predicts
-            self._is_short = warn_of_rounds(
-                rounds, played, self.tuner.horizon, self._clock, believes=predicts
-            )
+            numbers = rounds, played, self.tuner.horizon
+            self._is_short = warn_of_rounds(*numbers, self._clock, believes=self.tuner.predicts)
         self._apply()  # for settings that no state holds, such as dropout
+
+    def _claim(self, optimizer: Optimizer) -> None:
+        """Take an optimizer over from the driver that has started with it last."""
+        earlier = _drivers.get(optimizer)
+        if earlier is not None and (owner := earlier()) is not None:
+            owner._displaced = True
+        _drivers[optimizer], self._displaced = weakref.ref(self), False
 
     def before_step(self, optimizer: Optimizer | None = None) -> None:
         """Begin a round if none is running: ask, and apply the configuration.
@@ -180,16 +185,19 @@ class Driver:
             InvalidArgumentError: If it is not the optimizer of the start, or another driver has started
                 with it.
         """
-        if self._trained is not None:
-            same = optimizer is None or optimizer is self._trained.optimizer
+        trained = self._trained
+        if trained is not None and optimizer is not None and optimizer is not trained.optimizer:
             expected = "the one that the fit started with, whose parameter groups are tuned"
-            check(same, "optimizer", expected, f"another {type(optimizer).__name__}")
-            owner = _drivers.get(self._trained.optimizer)
-            is_owner = owner is None or owner() is self
+            raise InvalidArgumentError("optimizer", expected, f"another {type(optimizer).__name__}")
+        if self._displaced:
             expected = "one tuner for an optimizer (one space may hold all names)"
-            check(is_owner, "tuner", expected, "another tuner of its parameter groups")
-        if (self._over and not self._late) or self._clock.is_running:
+            raise InvalidArgumentError("tuner", expected, "another tuner of its parameter groups")
+        if self._clock.is_running or (self._over and not self._late):
             return
+        self._begin()
+
+    def _begin(self) -> None:
+        """Ask, and apply the configuration."""
         began = time.perf_counter()
         before, due, shared = self.decision, self._due, self.connect()
         try:
@@ -216,13 +224,13 @@ class Driver:
             ends_epoch: Whether an epoch ends here, with a step or without one.
             trained: Whether a batch was trained since the last call.
         """
-        self._accumulates = steps == 0 if trained else self._accumulates
-        if steps == 0 and not (ends_epoch and self._clock.is_running):
+        if trained:
+            self._accumulates = steps == 0
+        if self._over or (steps == 0 and not (ends_epoch and self._clock.is_running)):
             return False
         # No operation between the end of a round and its query can be interrupted.
         decision = self.decision
-        ends = not self._over and self._clock.step(steps=steps, ends_epoch=ends_epoch)
-        if not ends or decision is None:
+        if not self._clock.step(steps=steps, ends_epoch=ends_epoch) or decision is None:
             return False
         self._due, self._due_since = decision.query, time.perf_counter()
         return self._due
@@ -380,17 +388,13 @@ class Driver:
 
     def _generators(self) -> list[dict[str, Any]] | None:
         """Return the states of the global generators in a run of one rank; None with several ranks."""
-        is_single = self._shared is None or self._shared.ranks.count == 1
-        return [global_generators()] if is_single else None
+        has_more = self._shared is not None and self._shared.ranks.count > 1
+        return None if has_more else [global_generators()]
 
     def _apply(self) -> None:
         trained, options = self._trained, self.options
-        if trained is not None and (self.decision is not None or self._final is not None):
-            apply(
-                self.config,
-                trained.optimizer,
-                trained.network,
-                rates=options.rates,
-                others=options.others,
-                schedulers=trained.schedulers,
-            )
+        if trained is None or (self.decision is None and self._final is None):
+            return
+        optimizer, network, schedulers = trained.optimizer, trained.network, trained.schedulers
+        named: dict[str, Any] = {"others": options.others, "schedulers": schedulers}
+        apply(self.config, optimizer, network, rates=options.rates, **named)

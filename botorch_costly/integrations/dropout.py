@@ -6,24 +6,24 @@ whose name contains ``dropout``, such as ``attention_dropout``.
 
 import logging
 import weakref
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from botorch_costly.errors import InvalidConfigError, check
-from botorch_costly.integrations.parts import named_parts, plain_name
+from botorch_costly.integrations.parts import named_parts, parts_of, plain_name
 
 _logger = logging.getLogger(__name__)
 DROPOUT = "dropout"
-# Attributes by which torch.compile, Module.compile and Lightning mark a compiled module.
-_COMPILED = ("_orig_mod", "_compiled_call_impl", "_compiler_ctx")
+# A submodule and attributes by which torch.compile, Module.compile and Lightning mark a compiled module.
+_INNER = "_orig_mod"
+_COMPILED = ("_compiled_call_impl", "_compiler_ctx")
 _warned: "weakref.WeakSet[nn.Module]" = weakref.WeakSet()
 
 
-@dataclass(frozen=True)
-class DropoutTarget:
+class DropoutTarget(NamedTuple):
     """A dropout probability to set in a module.
 
     Args:
@@ -61,12 +61,17 @@ def dropout_targets(
     targets: dict[tuple[int, str], DropoutTarget] = {}
     where = plain_name(where)
     for network in modules:
-        for path, module in named_parts(network):
-            within = not where or path == where or path.startswith(f"{where}.")
-            for attribute in _probabilities(module) if within else ():
-                target = DropoutTarget(name, module, attribute, value)
-                targets[target.places[0]] = target
+        for module in _within(network, where) if where else parts_of(network):
+            for attribute in _probabilities(module):
+                targets[id(module), attribute] = DropoutTarget(name, module, attribute, value)
     return list(targets.values())
+
+
+def _within(network: nn.Module, where: str) -> Iterator[nn.Module]:
+    """Iterate over the submodules of a network with a name, and over theirs."""
+    for path, module in named_parts(network):
+        if path == where or path.startswith(f"{where}."):
+            yield module
 
 
 def warn_if_compiled(modules: list[nn.Module], *, is_compiled: bool = False) -> None:
@@ -77,17 +82,20 @@ def warn_if_compiled(modules: list[nn.Module], *, is_compiled: bool = False) -> 
         is_compiled: Whether the caller knows that they are compiled.
     """
     for network in modules:
-        inner = [] if network in _warned else list(network.modules())
-        marks = any(
-            getattr(module, mark, None) is not None for module in inner for mark in _COMPILED
-        )
-        if network not in _warned and (is_compiled or marks):
+        if network in _warned:
+            continue
+        if is_compiled or any(map(_is_compiled, parts_of(network))):
             _warned.add(network)
             _logger.warning(
                 "The network is compiled, and torch recompiles it for each value of dropout. After "
                 "torch._dynamo.config.recompile_limit values, 8 by default, it runs uncompiled. Tune a "
                 "Choice of a few values, or raise that limit."
             )
+
+
+def _is_compiled(module: nn.Module) -> bool:
+    held = vars(module)
+    return _INNER in module._modules or any(held.get(mark) is not None for mark in _COMPILED)
 
 
 def _probabilities(module: nn.Module) -> list[str]:

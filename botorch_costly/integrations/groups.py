@@ -5,8 +5,7 @@ import math
 import re
 import weakref
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -31,30 +30,29 @@ _WITHOUT_DECAY = re.compile(r"bias|layernorm|rmsnorm|(?:^|[._])norm(?:$|\.)")
 _warned: "weakref.WeakSet[Optimizer]" = weakref.WeakSet()
 
 
-@dataclass(frozen=True)
-class GroupTarget:
+class GroupTarget(NamedTuple):
     """A value to set in one parameter group.
 
     Args:
         name: Name in the configuration.
         group: The parameter group.
         key: Key of the setting in the group.
-        value: A number; for ``betas`` the number at ``index``, or a tuple of all.
-        index: Index among the betas; None for all, and for other settings.
+        value: A number; for ``betas`` the number at ``beta``, or a tuple of all.
+        beta: Index among the betas; None for all, and for other settings.
     """
 
     name: str
     group: dict[str, Any]
     key: str
     value: Any
-    index: int | None = None
+    beta: int | None = None
 
     @property
     def places(self) -> list[tuple[int, str]]:
         """The written settings, in a form that can be compared."""
         if self.key != "betas":
             return [(id(self.group), self.key)]
-        indices = range(len(self.group["betas"])) if self.index is None else [self.index]
+        indices = range(len(self.group["betas"])) if self.beta is None else [self.beta]
         return [(id(self.group), f"betas {i}") for i in indices]
 
     @property
@@ -70,9 +68,9 @@ class GroupTarget:
     def write(self) -> None:
         """Set the value, and keep the first one."""
         self.group.setdefault(_FIRST + self.key, _copied(self.group[self.key]))
-        if self.index is not None:
+        if self.beta is not None:
             betas = list(self.group[self.key])
-            betas[self.index] = self.value
+            betas[self.beta] = self.value
             self.group[self.key] = tuple(betas)
         elif isinstance(self.group[self.key], Tensor):
             self.group[self.key].fill_(self.value)  # a captured graph reads this very tensor
@@ -101,10 +99,11 @@ def group_targets(
     Raises:
         InvalidConfigError: If the value lies outside its range.
     """
-    key, index = ("betas", _BETAS[what]) if what in _BETAS else (what, None)
+    key, beta = ("betas", _BETAS[what]) if what in _BETAS else (what, None)
     unshare(optimizer.param_groups, key)
     groups = _groups_named(plain_name(where), optimizer)
-    targets = [GroupTarget(name, g, key, value, index) for g in groups if _is_setting(g, key)]
+    settable = groups if _is_tunable(key) else []
+    targets = [GroupTarget(name, g, key, value, beta) for g in settable if _is_set(key, g.get(key))]
     if targets:
         _check_value(targets[0])
     return _decayed(targets, modules) if key == "weight_decay" and not where else targets
@@ -113,8 +112,10 @@ def group_targets(
 def _groups_named(where: str, optimizer: Optimizer) -> list[dict[str, Any]]:
     """Return the groups with a name or, if there are none, the one with that index; all if empty."""
     groups = optimizer.param_groups
+    if not where:
+        return groups
     named = [g for g in groups if "name" in g and where == plain_name(str(g["name"]))]
-    return named or [g for i, g in enumerate(groups) if where in ("", str(i))]
+    return named or [g for i, g in enumerate(groups) if where == str(i)]
 
 
 def unshare(groups: list[dict[str, Any]], key: str) -> None:
@@ -163,7 +164,9 @@ def shared_targets(targets: list[GroupTarget], optimizer: Optimizer) -> list[Gro
 def settings_of(optimizer: Optimizer) -> list[str]:
     """Return the names of the settings of all groups."""
     groups = optimizer.param_groups
-    keys = dict.fromkeys(key for group in groups for key in group if _is_setting(group, key))
+    keys = dict.fromkeys(
+        key for group in groups for key in group if _is_tunable(key) and _is_set(key, group[key])
+    )
     return [*keys, *(_BETAS if "betas" in keys else ())]
 
 
@@ -191,17 +194,20 @@ def _holds_weights(group: dict[str, Any], names: dict[int, str]) -> bool:
     )
 
 
-def _is_setting(group: dict[str, Any], key: str) -> bool:
-    value = group.get(key)
-    number = isinstance(value, int | float | Tensor) and not isinstance(value, bool)
-    ours = key.startswith(_FIRST) or key in ("lr_multiplier", "initial_lr")
-    return (number or (key == "betas" and value is not None)) and not ours
+def _is_tunable(key: str) -> bool:
+    return not key.startswith(_FIRST) and key not in ("lr_multiplier", "initial_lr")
+
+
+def _is_set(key: str, value: Any) -> bool:
+    if key == "betas":
+        return value is not None
+    return isinstance(value, int | float | Tensor) and not isinstance(value, bool)
 
 
 def _check_value(target: GroupTarget) -> None:
     expected, holds = _RANGES.get(target.key, _ANY)
     values = target.value if isinstance(target.value, tuple) else (target.value,)
-    count = 1 if target.key != "betas" or target.index is not None else len(target.group["betas"])
+    count = 1 if target.key != "betas" or target.beta is not None else len(target.group["betas"])
     are_numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     is_valid = are_numbers and all(map(holds, values)) and len(values) == count
     is_valid = is_valid and (count > 1) == isinstance(target.value, tuple)

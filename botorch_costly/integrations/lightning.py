@@ -1,14 +1,14 @@
 """Tuning within a Trainer of Lightning; its extra is ``botorch_costly[lightning]``."""
 
 import copy
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from torch.optim import Optimizer
 
 from botorch_costly.ask_tell.generators import global_generators, set_global_generators
 from botorch_costly.ask_tell.protocol import AskTell
-from botorch_costly.errors import InvalidArgumentError, check
+from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.integrations.applying import Rates
 from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.extras import require
@@ -111,6 +111,7 @@ class TunerCallback(Decides, Callback):
         self._is_within_batch = False
         self._readers = MetricReaders(monitor)
         self._trainer: Any = None  # while it fits
+        self._loop: Any = None  # of its epochs, which knows the step without a detour
         self._generators: dict[str, Any] | None = None  # until the first batch is fetched
         self._data = TrainingData(self._begin_round) if self.driver.has_twins else None
         self._before: dict[str, Any] | None = None  # the tuner's state before a fast_dev_run
@@ -144,7 +145,7 @@ class TunerCallback(Decides, Callback):
         left = {} if trainer.fast_dev_run else left_of(trainer)
         self.driver.start(trained, generators=not drawn, **left)
         self._allow_divergence(trainer)
-        self._trainer = trainer
+        self._trainer, self._loop = trainer, trainer.fit_loop.epoch_loop
         self._steps, self._is_within_batch = trainer.global_step, False
         self._measure_due(trainer)
         # A resumed trainer draws a seed of validation before it fetches a batch.
@@ -174,10 +175,11 @@ class TunerCallback(Decides, Callback):
     ) -> None:
         """Tell the trainer whether to validate after this batch."""
         self._is_within_batch = False
-        steps, self._steps = max(trainer.global_step - self._steps, 0), trainer.global_step
-        if self._data is not None and trainer.is_last_batch:
+        earlier, self._steps = self._steps, self._loop.global_step
+        ends_epoch = trainer.is_last_batch
+        if self._data is not None and ends_epoch:
             self._data.end_pass()  # before others save a checkpoint
-        due = self.driver.after_step(steps=steps, ends_epoch=trainer.is_last_batch)
+        due = self.driver.after_step(steps=max(self._steps - earlier, 0), ends_epoch=ends_epoch)
         set_validation(trainer, batch_idx, is_due=due)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
@@ -218,7 +220,7 @@ class TunerCallback(Decides, Callback):
         After a ``fast_dev_run`` the tuner returns to its state before.
         """
         self._readers.restore()
-        self._trainer = None
+        self._trainer = self._loop = None
         if self._data is not None:
             self._data.remove()
         if self._before is not None:
@@ -254,13 +256,13 @@ class TunerCallback(Decides, Callback):
             self._readers.allow_divergence(trainer)
 
 
-def _one_optimizer(optimizers: Iterable[Optimizer]) -> Optimizer:
+def _one_optimizer(optimizers: Sequence[Optimizer]) -> Optimizer:
     """Return the only optimizer of a trainer.
 
     Raises:
         InvalidArgumentError: If there are none or several, because a name cannot tell them apart.
     """
-    listed = list(optimizers)
-    expected = "one optimizer, because names do not tell several apart (name parameter groups)"
-    check(len(listed) == 1, "optimizers", expected, len(listed))
-    return listed[0]
+    if len(optimizers) != 1:
+        expected = "one optimizer, because names do not tell several apart (name parameter groups)"
+        raise InvalidArgumentError("optimizers", expected, len(optimizers))
+    return optimizers[0]

@@ -93,8 +93,10 @@ class Ranks:
             RanksDisagreeError: On all ranks, if they are at different places.
             RankLostError: If a rank does not come within the timeout.
         """
+        if self.count == 1:
+            return [Said(place, number, value, weight)]
         ours = torch.tensor([PLACES.index(place), number, value, weight], dtype=torch.float64)
-        rows = [ours] if self.count == 1 else self._gathered(ours, place, number)
+        rows = self._gathered(ours, place, number)
         reports = [Said(PLACES[int(r[0])], int(r[1]), float(r[2]), float(r[3])) for r in rows]
         places = {rank: f"{report.place} {report.number}" for rank, report in enumerate(reports)}
         if len(set(places.values())) > 1:

@@ -6,7 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from botorch_costly.errors import StateMismatchError, check, check_count, check_positive
+from botorch_costly.errors import (
+    InvalidArgumentError,
+    StateMismatchError,
+    check,
+    check_count,
+    check_positive,
+)
 
 _MEASURED = 10  # steps of the first round in seconds, whose time sets the steps of the next round
 
@@ -66,6 +72,7 @@ class RoundClock:
     def __init__(self, length: RoundLength, now: Callable[[], float] = time.monotonic) -> None:
         check(isinstance(length, RoundLength), "length", "a RoundLength", length)
         self.length, self._now = length, now
+        self._in_epochs = length.epochs is not None
         self._steps = self._epochs = 0
         self._planned: int | None = None
         self._step_seconds: float | None = None
@@ -102,15 +109,18 @@ class RoundClock:
         Raises:
             InvalidArgumentError: If no round has begun.
         """
-        check(self.is_running, "step", "a round that has begun", "none")
-        self._steps, self._epochs = self._steps + steps, self._epochs + ends_epoch
-        in_epochs = self.length.epochs is not None
-        over = (self._epochs if in_epochs else self._steps) >= (self._planned or 1)
-        if over:
-            if self._began is not None and self._steps > 0:
-                self._step_seconds = (self._now() - self._began) / self._steps
-            self._planned = self._began = None
-        return over
+        planned = self._planned
+        if planned is None:
+            raise InvalidArgumentError("step", "a round that has begun", "none")
+        self._steps = done = self._steps + steps
+        if ends_epoch:
+            self._epochs += 1
+        if (self._epochs if self._in_epochs else done) < planned:
+            return False
+        if self._began is not None and self._steps > 0:
+            self._step_seconds = (self._now() - self._began) / self._steps
+        self._planned = self._began = None
+        return True
 
     def rounds_in(self, steps: float | None, epochs: float | None) -> float | None:
         """Return the number of rounds that are to begin; None if unknown.
@@ -119,7 +129,7 @@ class RoundClock:
             steps: Remaining steps of the run, if known.
             epochs: Remaining passes over the training data, if known.
         """
-        in_epochs = self.length.epochs is not None
+        in_epochs = self._in_epochs
         left, length = (epochs, self.length.epochs) if in_epochs else (steps, self.length.steps)
         if left is None or length is None or not math.isfinite(left):
             return None

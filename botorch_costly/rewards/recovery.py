@@ -18,7 +18,7 @@ from botorch_costly.errors import (
 )
 from botorch_costly.plain import as_number
 from botorch_costly.rewards.metric_gain import When
-from botorch_costly.states import Stateful, check_states_of, have_diverged, kinds_of, nans
+from botorch_costly.states import Stateful, check_states_of, copied, have_diverged, kinds_of, nans
 
 _logger = logging.getLogger(__name__)
 DEFAULT_MARGIN = {"loss": 0.1, "accuracy": 0.1}  # nats, share
@@ -194,7 +194,7 @@ class Recovery:
         kept = kept.after(level, when, margin)
         good = max(kept.best, level_of(kept.metric))
         if level >= good - _WORTH_KEEPING * margin:
-            kept = replace(kept, state=copy.deepcopy(state), metric=metric)
+            kept = replace(kept, state=copied(state), metric=metric)
         self.kept = kept
         return "good"
 
@@ -207,7 +207,7 @@ class Recovery:
         if paths:
             self._warn_of_nans(paths[0])
             return "nan"
-        self.kept = Kept(copy.deepcopy(state), metric, level, level, level, *when)
+        self.kept = Kept(copied(state), metric, level, level, level, *when)
         return "good"
 
     def accept(self, kept: Kept, metric: float, level: float, when: When) -> Outcome:
@@ -227,7 +227,7 @@ class Recovery:
             metric,
             kept.metric,
         )
-        begun = Kept(copy.deepcopy(state), metric, level, level, level, *when)
+        begun = Kept(copied(state), metric, level, level, level, *when)
         self.kept = replace(begun, restores=kept.restores)
         return "good"
 
@@ -237,9 +237,9 @@ class Recovery:
         Raises:
             RestoreError: If ``restore`` raises; the parts have the states that they had before.
         """
-        before = copy.deepcopy(self.save())
+        before = copied(self.save())
         try:
-            self.restore(copy.deepcopy(kept.state))
+            self.restore(copied(kept.state))
         except BaseException as error:
             with contextlib.suppress(Exception):  # some parts may be restored already
                 self.restore(before)

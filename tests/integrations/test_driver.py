@@ -1,6 +1,7 @@
 """What callbacks of all trainers share: rounds, queries and the guard, without a trainer."""
 
 import copy
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -178,3 +179,42 @@ def test_network_and_optimizer_go_back_from_what_diverged_and_a_scheduler_goes_o
     assert scheduler.last_epoch == 1
     assert run.optimizer.param_groups[0]["lr"] == 0.05
     assert run.network.weight.isfinite().all()
+
+
+def test_a_step_within_a_round_costs_a_few_calls_and_no_operation():
+    """A round of a hundred steps would feel more."""
+    run = Run(steps=100)
+    run.driver.start(run.trained)
+    run.step()
+    called = []
+
+    def note(frame, event, argument):
+        if event in ("call", "c_call"):
+            called.append(frame.f_code.co_name if event == "call" else argument.__name__)
+
+    sys.setprofile(note)
+    try:
+        run.driver.before_step(run.optimizer)
+        run.driver.after_step()
+    finally:
+        sys.setprofile(None)
+    assert [name for name in called if name != "setprofile"] == [
+        "before_step",
+        "is_running",
+        "after_step",
+        "step",
+    ]
+
+
+def test_an_optimizer_belongs_to_the_driver_that_has_started_last(run):
+    other = Driver(bc.FixedTuner(SPACE, START, horizon=3), TrainerOptions(RoundLength(steps=2)))
+    run.step()
+    other.start(run.trained)
+    with pytest.raises(InvalidArgumentError, match="one tuner for an optimizer"):
+        run.step()
+    other.before_step(run.optimizer)
+    run.driver.prepare()
+    run.driver.start(run.trained)
+    run.step()
+    with pytest.raises(InvalidArgumentError, match="one tuner for an optimizer"):
+        other.before_step()

@@ -8,7 +8,7 @@ from torch import nn
 from torch.optim import SGD
 
 from botorch_costly.integrations import apply
-from botorch_costly.integrations.parts import inner_network, named_parts
+from botorch_costly.integrations.parts import inner_network, named_parts, parts_of
 
 
 class Network(nn.Module):
@@ -127,3 +127,11 @@ def test_each_value_of_dropout_is_compiled_and_a_few_are_kept():
         apply({"dropout": dropout}, optimizer, network)
         network(torch.ones(1, 2))
     assert len(frames) == 3
+
+
+def test_each_submodule_comes_once():
+    network = Network()
+    network.again, network.nothing = network.head[0], None
+    network.register_module("empty", None)
+    assert set(parts_of(network)) == set(network.modules())
+    assert len(parts_of(network)) == len(list(network.modules()))

@@ -75,6 +75,14 @@ def test_a_device_decides_as_the_cpu_and_hands_its_state_over(case, dtype, tkwar
     assert moved.ask() == there.ask()
 
 
+def test_a_state_of_the_cpu_goes_on_elsewhere(case, tkwargs, monkeypatch):
+    monkeypatch.setattr(lbfgs, "is_near", lambda *_: True)
+    here, _ = run(case, 6)  # the next fit begins from the hyperparameters of the last one
+    there = case[0](device=tkwargs["device"])
+    there.load_state_dict(here.state_dict())
+    assert there.ask() == here.ask()
+
+
 def test_a_state_knows_its_dtype_and_older_ones_were_in_double_precision(case):
     optimizer, _ = run(case, 2)
     state = optimizer.state_dict()

@@ -210,7 +210,7 @@ class OwnMemory:
             model.refit()
         else:
             default = typical(data.points.shape[-1]).to(data.points).unsqueeze(0)
-            former = [] if self._theta is None else [self._theta]
+            former = [] if self._theta is None else [self._theta.to(default)]
             model.fit(starts=[*former, default, rougher(default)])
             self._anew = count
         self._theta, self._count = model.theta.clone(), count

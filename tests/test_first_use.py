@@ -1,0 +1,89 @@
+"""What ``import botorch_costly`` loads: nothing that is not used."""
+
+import ast
+import importlib
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import botorch_costly as bc
+import botorch_costly.tuners
+from botorch_costly.first_use import on_first_use
+
+HEAVY = {"torch", "botorch", "gpytorch", "linear_operator", "numpy", "scipy", "pandas", "sklearn"}
+OPTIONAL = {
+    "accelerate", "ax", "gymnasium", "lightning", "matplotlib", "optuna", "plotly", "ray", "rich",
+    "tensorboard", "torchvision", "transformers",
+}  # fmt: skip
+PACKAGES = [bc, botorch_costly.tuners]
+
+
+def loaded_by(code):
+    """Top-level modules that a new interpreter has loaded after some code."""
+    code += "\nimport sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    command = [sys.executable, "-c", code]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return set(output.split())
+
+
+def test_an_import_alone_loads_no_library():
+    loaded = loaded_by("import botorch_costly")
+    assert "botorch_costly" in loaded
+    assert loaded & (HEAVY | OPTIONAL) == set()
+
+
+def test_all_public_names_load_no_optional_library():
+    loaded = loaded_by("from botorch_costly import *; OnlineTuner, tune")
+    assert "botorch" in loaded
+    assert loaded & (OPTIONAL | {"pandas", "sklearn"}) == set()
+
+
+def test_a_space_is_made_without_a_search():
+    code = "import botorch_costly as bc; bc.SearchSpace({'x': bc.Real(0.0, 1.0)})"
+    assert loaded_by(code) & {"botorch", "gpytorch", "scipy"} == set()
+
+
+def imports_for_type_checkers(package):
+    """Name and module, relative to the package, of each import under ``TYPE_CHECKING``."""
+    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
+    (block,) = (
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    return {alias.name: statement.module for statement in block.body for alias in statement.names}
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_type_checkers_and_programs_see_the_same_names(package):
+    imports = imports_for_type_checkers(package)
+    assert imports.keys() == set(package.__all__)
+    for name, module in imports.items():
+        assert getattr(package, name) is getattr(importlib.import_module(module), name), name
+    assert set(package.__all__) <= set(dir(package))
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_other_names_are_refused(package):
+    with pytest.raises(AttributeError, match=f"{package.__name__}.*no attribute 'Nothing'"):
+        _ = package.Nothing
+    assert not hasattr(package, "__wrapped__")
+
+
+def test_modules_are_reached_by_their_package():
+    code = "import botorch_costly as bc; print(bc.acquisition.UCB, bc.tuners.online.OnlineTuner)"
+    assert "botorch" in loaded_by(code)
+
+
+def test_a_name_is_looked_up_once(monkeypatch):
+    find, _ = on_first_use("botorch_costly", {"space": ("SearchSpace",)})
+    monkeypatch.delitem(vars(bc), "SearchSpace", raising=False)
+    assert find("SearchSpace") is vars(bc)["SearchSpace"]
+
+
+def test_public_classes_survive_pickling():
+    for name in ("Real", "OnlineTuner", "Task", "simulate"):
+        assert pickle.loads(pickle.dumps(getattr(bc, name))) is getattr(bc, name)
