@@ -53,8 +53,6 @@ class Minimum(NamedTuple):
     gradient_norm: Tensor  # shape: (*batch, n): largest entry of the projected gradient
     iterations: Tensor  # shape: (*batch, n): evaluations after the first
     converged: Tensor  # shape: (*batch, n), bool: met a tolerance (a stall is not convergence)
-    into: Tensor  # shape: (*batch, n): index of the problem that the result is from; differs if merged
-    running: Tensor  # shape: (*batch, n), bool: neither converged nor stalled nor merged
 
 
 class _Run(NamedTuple):
@@ -90,10 +88,7 @@ def minimize_batch(
     history: int = 8,
     gradient_tolerance: float = 1e-6,
     value_tolerance: float = 0.0,
-    merge_within: float = 0.0,
-    leave: int = 0,
     check_every: int | None = None,
-    asks: bool = True,
     hessian: Tensor | None = None,  # shape: (*batch, n, d, d)
     should_stop: Callable[[], bool] | None = None,
 ) -> Minimum:
@@ -121,16 +116,10 @@ def minimize_batch(
         gradient_tolerance: Bound on the largest entry of ``x - clamp(x - gradient)``.
         value_tolerance: Bound on the decrease of a step of positive curvature, relative to
             ``max(1, |value|)``; 0 disables this criterion.
-        merge_within: A problem that comes nearer than this to one with a lower value stops and
-            takes the result of that one, since both most likely end in one minimum; 0 merges nothing.
-        leave: How many problems of each batch entry may stay unfinished, for a cheaper method that
-            takes the last steps.
         check_every: Iterations between two checks of which problems are still running. Only these
             checks wait for the device. By default there is a check in every fourth iteration, and the
             search waits for a device other than a CPU in iterations 24, 48, 96 and so on; a search
             that has ended earlier does not change until then.
-        asks: Whether to wait for a device other than a CPU at all. If not, exactly ``max_iter``
-            iterations are made, and ``running`` says whether they were enough.
         hessian: Positive definite estimates of the Hessians at the starts. The first step is then a
             Newton step, and the pairs correct the estimate from there on.
         should_stop: Called at each check but the first; if it returns True, the search ends, for
@@ -153,11 +142,9 @@ def minimize_batch(
     """
     check_count("max_iter", max_iter)
     check_count("history", history, minimum=1)
-    check_count("leave", leave)
     every = _CHECK if check_every is None else check_count("check_every", check_every, minimum=1)
     check_nonnegative("gradient_tolerance", gradient_tolerance)
     check_nonnegative("value_tolerance", value_tolerance)
-    check_nonnegative("merge_within", merge_within)
     box = box_of(start, bounds)
     tolerances = _Tolerances(gradient_tolerance, value_tolerance)
 
@@ -165,67 +152,29 @@ def minimize_batch(
     hessian = None if hessian is None else _check_hessian(start, hessian)
     run = _begin(start, *_evaluate(value_and_gradient, start), box, history, tolerances, hessian)
     all_problems = torch.arange(start.shape[-2], device=start.device).expand(start.shape[:-1])
-    result, index, into = _report(run, all_problems), all_problems, all_problems
+    result, index = _report(run), all_problems
     for iteration in range(max_iter):
         if iteration % every == 0:
-            if merge_within > 0:
-                run, into = _stop_merged(run, index, into, merge_within)
             if iteration > 0 and should_stop is not None and should_stop():
                 break
-            if is_near(start) or (asks and (check_every is not None or _waits_in(iteration))):
-                running = int(_most_running(run))  # waits for the device
-                if running <= leave:
+            if is_near(start) or check_every is not None or _waits_in(iteration):
+                running = int(run.running.squeeze(-1).sum(-1).max())  # waits for the device
+                if running == 0:
                     break
                 if running <= 0.75 * index.shape[-1]:
                     result = _write(result, run, index)
                     run, index = _compact(run, index, running)
-            else:
-                run = run._replace(running=run.running & (_most_running(run) > leave))
         trial = (run.point + run.step * run.direction).clamp(box.lower, box.upper)
         value, gradient = _evaluate(value_and_gradient, trial)
         with torch.inference_mode():  # a fifth of the time of small problems is bookkeeping
             run = _advance(run, trial, value, gradient, box, tolerances)
-    if not asks and merge_within > 0:
-        run, into = _stop_merged(run, index, into, merge_within)
-    result = _write(result, run, index)
-    if merge_within > 0:
-        _, into = _merge(result.point, result.value.unsqueeze(-1), all_problems, into, merge_within)
-        result = _copy_merged(result, into)
-    return result
+    return _write(result, run, index)
 
 
 def _waits_in(iteration: int) -> bool:
     """Return whether the search waits for a device in this iteration: less and less often."""
     times, remainder = divmod(iteration, _FIRST_WAIT)
     return times > 0 and remainder == 0 and is_power_of_two(times)
-
-
-def _most_running(run: _Run) -> Tensor:  # shape: ()
-    """Return the number of running problems in the batch entry with most of them."""
-    return run.running.squeeze(-1).sum(-1).max()
-
-
-def _stop_merged(run: _Run, index: Tensor, into: Tensor, within: float) -> tuple[_Run, Tensor]:
-    """Stop all but the lowest of problems that are near each other."""
-    merged, into = _merge(run.point, run.value, index, into, within)
-    return run._replace(running=run.running & ~merged), into
-
-
-def _merge(
-    point: Tensor,  # shape: (*batch, k, d)
-    value: Tensor,  # shape: (*batch, k, 1)
-    index: Tensor,  # shape: (*batch, k)
-    into: Tensor,  # shape: (*batch, n)
-    within: float,
-) -> tuple[Tensor, Tensor]:  # shapes: (*batch, k, 1), bool, and (*batch, n)
-    """Mark the problems that are near one with a lower value, and update ``into`` with that one."""
-    rise = value - value.mT  # of i over j
-    ahead = (rise > 0) | ((rise == 0) & (index.unsqueeze(-1) > index.unsqueeze(-2)))
-    near = ahead & (torch.cdist(point, point) < within)
-    lowest = index.gather(-1, value.mT.masked_fill(~near, torch.inf).argmin(-1))
-    merged = near.any(-1)
-    target = torch.where(merged, lowest, into.gather(-1, index))
-    return merged.unsqueeze(-1), into.scatter(-1, index, target)
 
 
 def _check_hessian(start: Tensor, hessian: Tensor) -> Tensor:
@@ -343,23 +292,14 @@ def _shorter(step: Tensor, predicted: Tensor, rise: Tensor) -> Tensor:
     return step * (0.5 * share.nan_to_num(0.0)).clamp(*_SHRINK)
 
 
-def _report(run: _Run, index: Tensor) -> Minimum:
-    numbers = run.value, run.norm, run.iterations.long(), run.met, run.running
-    value, norm, iterations, met, running = (number.squeeze(-1) for number in numbers)
-    return Minimum(run.point, value, norm, iterations, met, index, running)
-
-
-def _copy_merged(result: Minimum, into: Tensor) -> Minimum:
-    """Give each merged problem the result of the problem at the end of its chain of merges."""
-    for _ in range(into.shape[-1].bit_length()):  # each pass doubles the length that is followed
-        into = into.gather(-1, into)
-    fields = (field.gather(into.dim() - 1, _expand_as(into, field)) for field in result)
-    return Minimum(*fields)._replace(iterations=result.iterations)
+def _report(run: _Run) -> Minimum:
+    numbers = run.value, run.norm, run.iterations.long(), run.met
+    return Minimum(run.point, *(number.squeeze(-1) for number in numbers))
 
 
 def _write(result: Minimum, run: _Run, index: Tensor) -> Minimum:
     """Return the result, updated with the current state of the problems in the batch."""
-    pairs = zip(result, _report(run, index), strict=True)
+    pairs = zip(result, _report(run), strict=True)
     return Minimum(
         *(old.scatter(index.dim() - 1, _expand_as(index, new), new) for old, new in pairs)
     )

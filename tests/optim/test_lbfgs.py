@@ -121,9 +121,8 @@ class Waits(TorchDispatchMode):
 
 
 @pytest.mark.parametrize("check_every", [1, 4, 7])
-@pytest.mark.parametrize("within", [0.0, 0.05])
 @pytest.mark.parametrize("max_iter", [30, 400])
-def test_the_device_is_waited_for_at_queries_only(tkwargs, check_every, within, max_iter):
+def test_the_device_is_waited_for_at_queries_only(tkwargs, check_every, max_iter):
     bounds = box(2, -2.0, 2.0).to(**tkwargs)
     begin = starts(box(2, -2.0, 2.0), 40).to(**tkwargs)
     evaluations = []
@@ -135,7 +134,7 @@ def test_the_device_is_waited_for_at_queries_only(tkwargs, check_every, within, 
         gradient = torch.stack([-400 * a * rest - 2 * (1 - a), 200 * rest], -1)
         return 100 * rest**2 + (1 - a) ** 2, gradient
 
-    options = {"merge_within": within, "check_every": check_every, "max_iter": max_iter}
+    options = {"check_every": check_every, "max_iter": max_iter}
     with Waits() as before:
         minimize_batch(slopes, begin, bounds, **{**options, "max_iter": 0})
     evaluations.clear()
@@ -272,40 +271,6 @@ def test_bad_input_is_named(start, bounds, options, error):
 def test_a_function_of_the_wrong_shape_is_named():
     with pytest.raises(InvalidShapeError, match="value_and_gradient"):
         minimize_batch(by_autograd(lambda x: x), torch.zeros(3, 2), box(2, 0.0, 1.0))
-
-
-def test_merged_problems_take_the_result_of_the_lower():
-    function, bounds = PROBLEMS["branin"]
-    begin = torch.cat([starts(bounds, 20), starts(bounds, 20) + 0.01])
-    end = minimize_batch(by_autograd(function), begin, bounds, merge_within=0.5)
-    leads = end.into == torch.arange(40)
-    assert leads.sum() < 20
-    assert leads[end.into].all()  # no chain of merged problems is left
-    for field in (end.point, end.value, end.converged):
-        assert torch.equal(field, field[end.into])
-    alone = minimize_batch(by_autograd(function), begin, bounds)
-    assert torch.equal(alone.into, torch.arange(40))
-    torch.testing.assert_close(end.value, alone.value, rtol=0, atol=1e-6)  # all minima are equal
-    assert torch.pdist(end.point[leads]).min() > 0.5
-
-
-def test_merging_in_a_batch_stays_within_each_entry():
-    function, bounds = PROBLEMS["branin"]
-    begin = starts(bounds, 60).reshape(3, 20, 2)
-    together = minimize_batch(by_autograd(function), begin, bounds, merge_within=0.5)
-    for k in range(3):
-        alone = minimize_batch(by_autograd(function), begin[k], bounds, merge_within=0.5)
-        assert torch.equal(together.into[k], alone.into)
-        torch.testing.assert_close(together.point[k], alone.point, rtol=0, atol=1e-6)
-
-
-def test_a_few_may_be_left_unfinished():
-    function, bounds = PROBLEMS["rosenbrock with active bounds"]
-    begin = starts(bounds, 30)
-    all_of_them = minimize_batch(by_autograd(function), begin, bounds, max_iter=400)
-    some = minimize_batch(by_autograd(function), begin, bounds, max_iter=400, leave=5)
-    assert 0 < (~some.converged).sum() <= 5
-    assert some.iterations.max() < all_of_them.iterations.max()
 
 
 def test_slopes_of_another_precision_are_taken_to_that_of_the_points():

@@ -1,0 +1,83 @@
+"""Climbs by the signs of the gradient, against a loop over starts and variables."""
+
+import math
+
+import pytest
+import torch
+
+from botorch_costly.optim.sign_steps import climb_by_signs
+from botorch_costly.optim.smooth import by_autograd
+
+
+def hills(X):
+    return torch.sin(9 * X[..., 0]) + torch.cos(7 * X[..., 1]) + 0.3 * X.sum(-1)
+
+
+def climbed_by_loop(start, steps, count):
+    """Return the last point by the rule of the paper, one variable at a time."""
+    slope_of = by_autograd(hills)
+    point, length = start.clone(), [min(count ** (-1 / 2), 0.3)] * 2
+    before = slope_of(point[None])[1][0]
+    for _ in range(steps):
+        for i in range(2):
+            move = length[i] * math.copysign(1.0, before[i]) if before[i] else 0.0
+            point[i] = min(max(point[i].item() + move, 0.0), 1.0)
+        slope = slope_of(point[None])[1][0]
+        for i in range(2):
+            length[i] = min(length[i] * (0.5 if slope[i] * before[i] < 0 else 1.2), 0.3)
+        before = slope
+    return point
+
+
+def points(*shape, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(*shape, 2, generator=generator, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 9])
+def test_all_starts_climb_as_each_does_by_a_loop(steps):
+    start = points(2, 7)
+    end, values = climb_by_signs(by_autograd(hills), start, steps)
+    for k in range(2):
+        for i in range(7):
+            torch.testing.assert_close(end[k, i], climbed_by_loop(start[k, i], steps, 7))
+    torch.testing.assert_close(values, hills(end))
+
+
+def test_most_starts_come_near_a_maximum():
+    """In 40 steps the length at a maximum is halved at least 15 times."""
+    end, _ = climb_by_signs(by_autograd(hills), points(20), 40)
+    slope = by_autograd(hills)(end)[1]
+    assert ((end + slope).clamp(0, 1) - end).abs().amax() < 0.1
+
+
+def test_the_size_of_the_slope_does_not_matter():
+    start = points(9)
+    small, large = (
+        climb_by_signs(by_autograd(lambda X, c=c: c * hills(X)), start, 12)[0]
+        for c in (2**-30, 2**30)
+    )
+    torch.testing.assert_close(small, large)
+
+
+def test_warm_starts_stay_and_are_valued():
+    start = points(9)
+    end, values = climb_by_signs(by_autograd(hills), start, 12, warm=4)
+    assert torch.equal(end[5:], start[5:])
+    assert not (end[:5] == start[:5]).any(-1).all()
+    torch.testing.assert_close(values, hills(end))
+    alone, _ = climb_by_signs(by_autograd(hills), start[5:], 12, warm=4)
+    assert torch.equal(alone, start[5:])
+
+
+def test_a_start_that_meets_numbers_that_are_not_finite_is_returned_with_the_least_value():
+    def holed(X):
+        return torch.where(X[..., 0] > 0.5, torch.nan, -X.sum(-1))
+
+    start = points(30)
+    end, values = climb_by_signs(by_autograd(holed), start, 6)
+    bad = start[:, 0] > 0.5
+    assert bad.any()
+    assert torch.equal(end[bad], start[bad])
+    assert (values[bad] == -torch.inf).all()
+    assert values[~bad].isfinite().all()
