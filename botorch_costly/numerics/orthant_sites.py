@@ -18,9 +18,7 @@ from botorch_costly.numerics.orthant_response import response_of, standardized, 
 
 _ROUGH = 0.25  # residual of the first iteration from which Newton's method goes on
 _FINE = 1e-3  # residual where Newton's method fails
-_NEAR = (
-    0.04  # change of moments, in units of the posterior, after which a step of Newton's is the last
-)
+_NEAR = 0.04  # change of moments, in units of the posterior, of the last step
 _STEPS = 12  # most steps of Newton's method
 _SHORTER = 0.25  # factor of a step that makes the moments worse
 _GREATEST = 3.0  # bound of nu / sqrt(1 + tau), which is in [0, 2] for sites that match

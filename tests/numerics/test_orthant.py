@@ -50,7 +50,8 @@ def test_tilted_cumulants_are_those_of_the_density(z, width):
     assert tilted.variance.item() == pytest.approx(variance.item(), rel=2 * loose)
     assert tilted.k3.item() == pytest.approx(third.item(), abs=2 * loose)
     assert tilted.k4.item() == pytest.approx(fourth.item() - 3, abs=8 * loose)
-    assert tilted.k5.item() == pytest.approx((fifth - 10 * third).item(), abs=40 * loose)
+    if z > -30:  # beyond, most digits of the fifth are lost
+        assert tilted.k5.item() == pytest.approx((fifth - 10 * third).item(), abs=40 * loose)
     assert (tilted.k3 * tilted.ratio).item() == pytest.approx(tilted.k4.item(), abs=1e-12)
 
 
@@ -113,21 +114,36 @@ def test_errors_of_sites_hardly_change_probabilities(monkeypatch):
     assert variation.max() < 2e-3
 
 
-def test_no_probability_exceeds_that_of_a_component():
-    """Components that contradict each other by thousands of standard deviations."""
+def test_which_of_several_lines_is_lowest():
+    """``f_i = m_i + a_i g``: components are opposite or equal, and many contradict each other."""
     generator = torch.Generator().manual_seed(2)
-    X = torch.rand(300, 8, 1, generator=generator, **NUMBERS)
-    scale = 10 ** (2 * torch.rand(300, 1, 1, generator=generator, **NUMBERS) - 1.3)
-    covs = torch.exp(-0.5 * (torch.cdist(X, X) / scale).square())
-    spread = 10 ** (3 * torch.rand(300, 1, generator=generator, **NUMBERS) - 2.5)
-    means = spread * torch.randn(300, 8, generator=generator, **NUMBERS)
-    values, vectors = torch.linalg.eigh(covs)
-    root = vectors * values.clamp_min(0).sqrt().unsqueeze(-2)
-    draws = torch.randn(300, 8, 4000, generator=generator, **NUMBERS)
-    smallest = (root @ draws + means.unsqueeze(-1)).argmin(-2)
-    truth = torch.nn.functional.one_hot(smallest, 8).double().mean(-2)
-    variation = 0.5 * (log_prob_min(means, covs).exp() - truth).abs().sum(-1)
-    assert variation.max() < 0.12
+    slope = torch.randn(200, 6, generator=generator, **NUMBERS)
+    near = 0.5 * 10 ** (-2 * torch.rand(200, 1, generator=generator, **NUMBERS))
+    mean = near * torch.randn(200, 6, generator=generator, **NUMBERS)
+    g = torch.special.ndtri((torch.arange(8000, **NUMBERS) + 0.5) / 8000)
+    lowest = (mean.unsqueeze(-1) + slope.unsqueeze(-1) * g).argmin(-2)
+    exact = torch.nn.functional.one_hot(lowest, 6).double().mean(-2)
+    actual = log_prob_min(mean, slope.unsqueeze(-1) * slope.unsqueeze(-2)).exp()
+    variation = 0.5 * (actual - exact).abs().sum(-1)
+    assert variation.mean() < 0.012
+    assert variation.max() < 0.06
+    assert (actual * (exact == 0)).max() < 4e-4  # a line that is nowhere the lowest
+
+
+def test_contradictions_by_thousands_of_deviations_have_no_probability():
+    """Problems of any scale and rank: without a ceiling, one in eight had a wrong smallest value."""
+    generator = torch.Generator().manual_seed(0)
+    root = torch.randn(400, 5, 5, generator=generator, **NUMBERS)
+    rank = torch.randint(0, 6, (400, 1, 1), generator=generator)
+    root = root * (torch.arange(5) < rank)
+    root = root * 10 ** (6 * torch.rand(400, 1, 1, generator=generator, **NUMBERS) - 3)
+    mean = torch.randn(400, 5, generator=generator, **NUMBERS)
+    mean = mean * 10 ** (12 * torch.rand(400, 1, generator=generator, **NUMBERS) - 6)
+    draws = root @ torch.randn(400, 5, 3000, generator=generator, **NUMBERS)
+    smallest = (draws + mean.unsqueeze(-1)).argmin(-2)
+    truth = torch.nn.functional.one_hot(smallest, 5).double().mean(-2)
+    variation = 0.5 * (log_prob_min(mean, root @ root.mT).exp() - truth).abs().sum(-1)
+    assert (variation > 0.1).sum() < 12
     assert variation.mean() < 0.02
 
 
