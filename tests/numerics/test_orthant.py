@@ -131,7 +131,7 @@ def test_which_of_several_lines_is_lowest():
 
 
 def test_contradictions_by_thousands_of_deviations_have_no_probability():
-    """Problems of any scale and rank: without a ceiling, one in eight had a wrong smallest value."""
+    """Problems of any scale and rank: without a ceiling, one in eight has a wrong smallest value."""
     generator = torch.Generator().manual_seed(0)
     root = torch.randn(400, 5, 5, generator=generator, **NUMBERS)
     rank = torch.randint(0, 6, (400, 1, 1), generator=generator)
@@ -143,7 +143,7 @@ def test_contradictions_by_thousands_of_deviations_have_no_probability():
     smallest = (draws + mean.unsqueeze(-1)).argmin(-2)
     truth = torch.nn.functional.one_hot(smallest, 5).double().mean(-2)
     variation = 0.5 * (log_prob_min(mean, root @ root.mT).exp() - truth).abs().sum(-1)
-    assert (variation > 0.1).sum() < 12
+    assert variation.max() < 0.1
     assert variation.mean() < 0.02
 
 
