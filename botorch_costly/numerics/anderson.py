@@ -5,8 +5,7 @@ the part of it that the last few differences ``dX`` and ``dG`` explain by least 
 
     x' = x + damping g - (dX + damping dG) argmin_c |dG c - g|.
 
-Converged problems leave the batch. After ``patience`` steps the remaining problems take damped steps
-only, which are slower and more reliable.
+Converged problems leave the batch. How many are left is read from the device only every few steps.
 
 References:
     H. F. Walker, P. Ni. Anderson acceleration for fixed-point iterations. SIAM J. Numer. Anal. 49, 2011.
@@ -18,15 +17,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-_WARM_UP = 3  # damped steps at the start: differences far from the solution explain nothing
 _RIDGE = 1e-10  # added to the diagonal of the Gram matrix, relative to its largest entry
 
 
 class FixedPoints(NamedTuple):
-    """The best points of the iterations."""
+    """The points after the iterations."""
 
-    point: Tensor  # point of least residual, shape: (b, p)
-    residual: Tensor  # max over the components of |g| / (1 + |x|), shape: (b,)
+    point: Tensor  # one step beyond the tolerance, or the point of least residual, shape: (b, p)
+    residual: Tensor  # least max over the components of |g|, shape: (b,)
     steps: int  # number of steps of the batch
 
 
@@ -38,61 +36,78 @@ def fixed_points(
     image: Map,
     start: Tensor,  # shape: (b, p)
     *,
-    bound: Tensor,  # shape: (p,), -inf where there is no bound
+    bounds: Tensor,  # least and greatest values, may be infinite, shape: (2, p)
     tolerance: float,
-    damping: float = 0.7,
-    memory: int = 4,
-    patience: int = 40,
+    damping: float = 0.85,
+    memory: int = 5,
     steps: int = 200,
+    first: int = 4,
+    every: int = 2,
+    patience: int = 40,
 ) -> FixedPoints:
     """Iterate until the residuals of all problems are at most ``tolerance``, or for ``steps`` steps.
 
-    All points stay at or above ``bound``; the images must, too.
+    Residuals are compared with ``tolerance`` after ``first`` steps, and then every ``every`` steps. All
+    points stay within ``bounds``; the images must, too.
     """
-    best, least = start.clone(), start.new_full(start.shape[:1], torch.inf)
+    point, residual = start.clone(), start.new_full(start.shape[:1], torch.inf)
     under_way = torch.arange(len(start), device=start.device)
-    x, xs, gs = start, start.new_empty(0), start.new_empty(0)
+    x, best, least = start, start, residual
+    history = _History(start.new_empty(len(start), 0, start.shape[-1]))
     taken = 0
     for taken in range(1, steps + 1):
         g = image(under_way, x) - x
-        size = (g.abs() / (1 + x.abs())).amax(-1).nan_to_num(torch.inf)
-        better = size < least[under_way]
-        best[under_way[better]], least[under_way[better]] = x[better], size[better]
+        size = g.abs().amax(-1).nan_to_num(torch.inf)
+        best = torch.where((size < least).unsqueeze(-1), x, best)
+        least = torch.minimum(size, least)
+        after = history.step(x, g, damping, memory) if taken <= patience else x + 0.5 * damping * g
+        x = torch.where(after.isfinite().all(-1, keepdim=True), after, best).clamp(*bounds)
+        if taken < steps and (taken < first or (taken - first) % every):
+            continue
         left = size > tolerance
+        point[under_way] = torch.where(left.unsqueeze(-1), best, x)
+        residual[under_way] = least
         remaining = int(left.sum())
         if not remaining:
             break
-        plain = taken <= _WARM_UP or taken > patience
-        length = 0 if plain else memory
-        xs, gs = _appended(xs, x, length), _appended(gs, g, length)
-        x = x + (0.5 * damping if taken > patience else damping) * g
-        if len(xs) > 1 and not plain:
-            x = x - _explained(xs, gs, damping)
-        x = torch.where(x.isfinite().all(-1, keepdim=True), x, best[under_way]).maximum(bound)
-        if remaining < 0.7 * len(left):
-            under_way, x, xs, gs = under_way[left], x[left], xs[:, left], gs[:, left]
-    return FixedPoints(best, least, taken)
+        if remaining < 0.85 * len(left):
+            kept = left.byte().argsort(descending=True)[:remaining]
+            under_way, x, best, least = under_way[kept], x[kept], best[kept], least[kept]
+            history.keep(kept)
+    return FixedPoints(point, residual, taken)
 
 
-def _appended(history: Tensor, latest: Tensor, memory: int) -> Tensor:
-    """Return the last ``memory`` points of the history, followed by the latest ones."""
-    if memory == 0 or not len(history):
-        return latest.unsqueeze(0)
-    return torch.cat([history[-memory:], latest.unsqueeze(0)])
+class _History:
+    """The last differences of points and residuals, each ``b x m x p``."""
+
+    def __init__(self, empty: Tensor) -> None:
+        self.moves, self.changes = empty, empty
+        self.last: tuple[Tensor, Tensor] | None = None
+
+    def step(self, x: Tensor, g: Tensor, damping: float, memory: int) -> Tensor:
+        """Return the point after ``x`` and remember the difference from the point before."""
+        if self.last is not None:
+            dx, dg = x - self.last[0], g - self.last[1]
+            kept = slice(max(0, self.moves.shape[1] + 1 - memory), None)
+            self.moves = torch.cat([self.moves[:, kept], (dx + damping * dg).unsqueeze(1)], 1)
+            self.changes = torch.cat([self.changes[:, kept], dg.unsqueeze(1)], 1)
+        self.last = (x, g)
+        after = x + damping * g
+        if not self.moves.shape[1]:
+            return after
+        return after - (_explained(self.changes, g) @ self.moves).squeeze(1)
+
+    def keep(self, kept: Tensor) -> None:
+        """Keep some of the problems."""
+        assert self.last is not None
+        self.last = self.last[0][kept], self.last[1][kept]
+        self.moves, self.changes = self.moves[kept], self.changes[kept]
 
 
-def _explained(
-    xs: Tensor,  # shape: (m + 1, b, p)
-    gs: Tensor,  # shape: (m + 1, b, p)
-    damping: float,
-) -> Tensor:  # shape: (b, p)
-    """Return the part of the step that the differences explain."""
-    scale = 1 / (1 + xs[-1].abs())
-    dx, dg = xs.diff(dim=0), gs.diff(dim=0)
-    scaled = (dg * scale).movedim(0, -1)  # b x p x m
-    gram = scaled.mT @ scaled
+def _explained(changes: Tensor, g: Tensor) -> Tensor:  # shape: (b, 1, m)
+    """Return the coefficients of the changes that explain the residuals by least squares."""
+    gram = changes @ changes.mT
     ridge = _RIDGE * gram.diagonal(dim1=-2, dim2=-1).amax(-1) + torch.finfo(gram.dtype).tiny
     gram.diagonal(dim1=-2, dim2=-1).add_(ridge.unsqueeze(-1))
-    explained = scaled.mT @ (gs[-1] * scale).unsqueeze(-1)
-    share, _ = torch.linalg.solve_ex(gram, explained)  # b x m x 1
-    return torch.einsum("mbp,bm->bp", dx + damping * dg, share.squeeze(-1))
+    share, _ = torch.linalg.solve_ex(gram, changes @ g.unsqueeze(-1))
+    return share.mT

@@ -26,16 +26,9 @@ import torch
 from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, NumericalError, check
-from botorch_costly.numerics.orthant import (
-    Orthants,
-    Sites,
-    derivatives,
-    fitted_sites,
-    log_probability,
-    loss_of,
-    posterior_of,
-    pull_of,
-)
+from botorch_costly.numerics.orthant import Orthants, Sites
+from botorch_costly.numerics.orthant_correction import Derivatives, Solution
+from botorch_costly.numerics.orthant_sites import fitted_sites
 
 _LEAST_SD = 1e-6  # of a difference, relative to the largest
 _DROPPED = 1e-10  # eigenvalues of the covariance, relative to the largest, that become width
@@ -54,10 +47,10 @@ class Minimum(NamedTuple):
 
 
 class _Problem(NamedTuple):
-    """The orthants of all points of ``k`` problems, ``b = k Z``, and the sds of the differences."""
+    """The orthants of all points of ``k`` problems, ``b = k Z``."""
 
     orthants: Orthants
-    sd: Tensor  # shape: (b, Z)
+    scale: Tensor  # 1 / sd of the differences, 0 of a point from itself, shape: (b, Z)
 
 
 def log_prob_min(mean: Tensor, cov: Tensor, *, corrected: bool = True) -> Tensor:
@@ -90,7 +83,8 @@ def log_prob_min(mean: Tensor, cov: Tensor, *, corrected: bool = True) -> Tensor
     covs = cov.expand(*batch, points, points).reshape(-1, points, points)
     if points == 1:
         return torch.zeros_like(means).reshape(*batch, 1)
-    raw = _LogEvidence.apply(means.double(), covs.double(), corrected)
+    differentiable = torch.is_grad_enabled() and (mean.requires_grad or cov.requires_grad)
+    raw = _LogEvidence.apply(means.double(), covs.double(), corrected, differentiable)
     return raw.log_softmax(-1).reshape(*batch, points).to(mean)
 
 
@@ -130,11 +124,11 @@ def check_problem(mean: Tensor, cov: Tensor) -> None:
     check(finite, "mean, cov", "finite numbers", "NaN or infinity", NumericalError)
 
 
-def _chunks(means: Tensor, covs: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def _chunks(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
     """Split a batch into chunks whose covariances of differences fit into the cache."""
-    limit = _AT_ONCE.get(means.device.type, _AT_ONCE_ELSEWHERE)
-    size = max(1, limit // means.shape[-1] ** 3)
-    yield from zip(means.split(size), covs.split(size), strict=True)
+    limit = _AT_ONCE.get(tensors[0].device.type, _AT_ONCE_ELSEWHERE)
+    size = max(1, limit // tensors[0].shape[-1] ** 3)
+    yield from zip(*(tensor.split(size) for tensor in tensors), strict=True)
 
 
 def _posed(means: Tensor, covs: Tensor) -> _Problem:
@@ -150,7 +144,7 @@ def _posed(means: Tensor, covs: Tensor) -> _Problem:
     width = (1 - scaled.square().sum(-1)).clamp_min(_LEAST_WIDTH)
     mean = (difference / sd).masked_fill(itself, _CERTAIN)
     orthants = Orthants(scaled.flatten(0, 1), mean.flatten(0, 1), width.flatten(0, 1))
-    return _Problem(orthants, sd.flatten(0, 1))
+    return _Problem(orthants, sd.reciprocal().masked_fill(itself, 0.0).flatten(0, 1))
 
 
 def _root(covs: Tensor) -> Tensor:  # shape: (k, Z, rank)
@@ -171,63 +165,88 @@ def least_variance(variance: Tensor, difference: Tensor) -> Tensor:
     return _LEAST_SD**2 * torch.where(largest > 0, largest, spread)
 
 
-def _at_points(
-    problem: _Problem, vector: Tensor, matrix: Tensor, points: int
-) -> tuple[Tensor, Tensor]:
-    """Return ``D_j' vector`` and ``D_j' matrix D_j`` of ``b x Z`` and ``b x Z x Z`` arguments."""
-    eye = torch.eye(points, dtype=vector.dtype, device=vector.device)
-    vector = (vector / problem.sd).unflatten(0, (-1, points)) * (1 - eye)
-    scale = problem.sd.unsqueeze(-1) * problem.sd.unsqueeze(-2)
-    matrix = (matrix / scale).unflatten(0, (-1, points))
-    matrix = matrix * (1 - eye).unsqueeze(-1) * (1 - eye).unsqueeze(-2)
-    sums = matrix.sum(-1)
-    row, column = eye.unsqueeze(-1), eye.unsqueeze(-2)
-    crossed = row * sums.unsqueeze(-2)
-    total = sums.sum(-1, keepdim=True).unsqueeze(-1) * row * column
-    return vector - eye * vector.sum(-1, keepdim=True), matrix - crossed - crossed.mT + total
+def _vectors_at_points(scale: Tensor, vector: Tensor) -> Tensor:  # shape: (k, Z, Z)
+    """Return ``D_j' vector`` of a vector ``(b, Z)``."""
+    points = vector.shape[-1]
+    at = (vector * scale).unflatten(0, (-1, points))
+    at.diagonal(dim1=-2, dim2=-1).sub_(at.sum(-1))
+    return at
+
+
+def _matrices_at_points(scale: Tensor, matrix: Tensor) -> Tensor:  # shape: (k, Z, Z, Z)
+    """Return ``D_j' matrix D_j`` of symmetric matrices ``(b, Z, Z)``, which are overwritten."""
+    points = matrix.shape[-1]
+    at = matrix.mul_(scale.unsqueeze(-1)).mul_(scale.unsqueeze(-2)).unflatten(0, (-1, points))
+    sums = at.sum(-1)  # 0 at the point itself
+    at.diagonal(dim1=-3, dim2=-2).sub_(sums.mT)
+    at.diagonal(dim1=-3, dim2=-1).sub_(sums.mT)
+    at.diagonal(dim1=-3, dim2=-2).diagonal(dim1=-2, dim2=-1).add_(sums.sum(-1))
+    return at
+
+
+def _summed(scale: Tensor, by_orthant: Derivatives, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the derivatives of weighted sums over the points by means and covariances.
+
+    Args:
+        scale: That of the problem, ``b x Z``.
+        by_orthant: Derivatives of each logarithm.
+        weight: Weights, ``k x Z``.
+    """
+    pull, shift = (_vectors_at_points(scale, x) for x in (by_orthant.pull, by_orthant.shift))
+    weighted = weight.unsqueeze(-1)
+    outer = pull.mT @ (weighted * (0.5 * pull + shift))
+    scale = scale * by_orthant.unit
+    rest = by_orthant.rest * (scale * weight.reshape(-1, 1)).unsqueeze(-1)
+    rest = rest.mul_(scale.unsqueeze(-2)).unflatten(0, weight.shape)
+    sums = rest.sum(-1)  # 0 at the point itself
+    by_cov = rest.sum(-3) - sums - sums.mT + torch.diag_embed(sums.sum(-1))
+    return (weighted * (pull + shift)).sum(-2), by_cov + 0.5 * (outer + outer.mT)
 
 
 def _solved(means: Tensor, covs: Tensor, *, corrected: bool) -> tuple[Tensor, Tensor, Tensor]:
     problem = _posed(means, covs)
-    sites = fitted_sites(problem.orthants)
-    belief = posterior_of(problem.orthants, sites)
-    raw = log_probability(problem.orthants, sites, belief, corrected=corrected)
-    pull, loss = pull_of(sites, belief), loss_of(sites, belief.covariance)
-    return raw.reshape(means.shape), *_at_points(problem, pull, loss, means.shape[-1])
+    solution = Solution(problem.orthants, fitted_sites(problem.orthants), corrected=corrected)
+    pull = _vectors_at_points(problem.scale, solution.pull)
+    loss = _matrices_at_points(problem.scale, solution.loss)
+    return solution.log_probability().reshape(means.shape), pull, loss
 
 
 class _LogEvidence(torch.autograd.Function):
-    """Logarithms of the unnormalized probabilities of ``k x Z`` means."""
+    """Logarithms of the unnormalized probabilities of ``k x Z`` means.
+
+    The derivatives of a single chunk are kept, those of several ones are computed from the sites.
+    """
 
     @staticmethod
-    def forward(ctx: Any, means: Tensor, covs: Tensor, corrected: bool) -> Tensor:
+    def forward(
+        ctx: Any, means: Tensor, covs: Tensor, corrected: bool, differentiable: bool
+    ) -> Tensor:
+        shape = (-1, *covs.shape[1:])
         raws, taus, nus = [], [], []
+        kept: tuple[Tensor, ...] = ()
         for chunk in _chunks(means, covs):
             problem = _posed(*chunk)
             sites = fitted_sites(problem.orthants)
-            belief = posterior_of(problem.orthants, sites)
-            raws.append(log_probability(problem.orthants, sites, belief, corrected=corrected))
-            taus.append(sites.tau)
-            nus.append(sites.nu)
-        ctx.save_for_backward(means, covs, torch.cat(taus), torch.cat(nus))
+            solution = Solution(problem.orthants, sites, corrected=corrected)
+            raws.append(solution.log_probability().reshape(chunk[0].shape))
+            taus.append(sites.tau.reshape(shape))
+            nus.append(sites.nu.reshape(shape))
+            if differentiable and len(chunk[0]) == len(means):
+                kept = problem.scale, *solution.derivatives()
+        ctx.save_for_backward(means, covs, torch.cat(taus), torch.cat(nus), *kept)
         ctx.corrected = corrected
-        return torch.cat(raws).reshape(means.shape)
+        return torch.cat(raws)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor, None]:
-        means, covs, tau, nu = ctx.saved_tensors
-        points, start = means.shape[-1], 0
-        by_mean, by_cov = [], []
-        for chunk in _chunks(means, covs):
-            problem = _posed(*chunk)
-            end = start + chunk[0].numel()
-            sites = Sites(tau[start:end], nu[start:end])
-            vector, matrix = derivatives(problem.orthants, sites, corrected=ctx.corrected)
-            weight = upstream.flatten()[start:end]
-            vector, matrix = vector * weight.unsqueeze(-1), matrix * weight[:, None, None]
-            vector, matrix = _at_points(problem, vector, matrix, points)
-            by_mean.append(vector.sum(-2))
-            by_cov.append(matrix.sum(-3))
-            start = end
-        return torch.cat(by_mean), torch.cat(by_cov), None
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        if len(ctx.saved_tensors) > 4:
+            scale, *kept = ctx.saved_tensors[4:]
+            return *_summed(scale, Derivatives(*kept), upstream), None, None
+        sums = []
+        for means, covs, tau, nu, weight in _chunks(*ctx.saved_tensors[:4], upstream):
+            problem, sites = _posed(means, covs), Sites(tau.flatten(0, 1), nu.flatten(0, 1))
+            solution = Solution(problem.orthants, sites, corrected=ctx.corrected)
+            sums.append(_summed(problem.scale, solution.derivatives(), weight))
+        by_mean, by_cov = (torch.cat(chunks) for chunks in zip(*sums, strict=True))
+        return by_mean, by_cov, None, None
