@@ -210,6 +210,18 @@ class UpperBound:
     snapshot: Snapshot
     width: Tensor
 
+    @property
+    def entry_bytes(self) -> int:
+        """Memory of the posterior of one entry of the batch, which each evaluation reads."""
+        solver = self.snapshot.form.solver
+        return solver.shape[-2] * solver.shape[-1] * solver.element_size()
+
+    def entries(self, rows: slice) -> "UpperBound":
+        """Return the bounds of some posteriors of a batch."""
+        form = self.snapshot.form.entries(rows)
+        snapshot = replace(self.snapshot, form=form, _stored=_Stored())
+        return UpperBound(snapshot, self.width[rows] if self.width.dim() else self.width)
+
     def __call__(self, X: Tensor, /) -> Tensor:
         """Return the bounds at configurations ``batch_shape x n x 1 x d``, ``batch_shape x n``."""
         return self.at(self.snapshot.moments(X.squeeze(-2)))

@@ -48,6 +48,13 @@ class ClosedForm(NamedTuple):
         """Return the closed form with tensors of another precision."""
         return ClosedForm(self.family, *(tensor.to(dtype) for tensor in self[1:]))
 
+    def entries(self, rows: slice) -> "ClosedForm":
+        """Return the closed forms of some posteriors of a batch."""
+        prior = self.prior[rows] if self.prior.dim() else self.prior
+        parts = (self.middle, self.rows, self.alpha, self.solver)
+        middle, *others = (part[rows] for part in parts)
+        return ClosedForm(self.family, prior, self.unit, middle, *others)
+
 
 class Moments(NamedTuple):
     """Mean and explained variance of ``f``, in the round of the closed form."""

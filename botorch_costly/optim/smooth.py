@@ -59,6 +59,18 @@ class AgingFunction(SmoothFunction, Protocol):
         """Return the values at a tensor that is the same in every round, and is never modified."""
 
 
+@runtime_checkable
+class DivisibleFunction(SmoothFunction, Protocol):
+    """A batch of smooth functions that can be divided into smaller batches."""
+
+    @property
+    def entry_bytes(self) -> int:
+        """Memory that an evaluation of one entry of the batch reads."""
+
+    def entries(self, rows: slice) -> SmoothFunction:
+        """Return some entries of the batch."""
+
+
 class _ByAutograd(NamedTuple):
     """A plain callable as a smooth function, with gradients by autograd."""
 
