@@ -31,7 +31,7 @@ LARGEST_LATTICE = 2000  # number of configurations above which a lattice is sear
 # A constant function, as before the first reward, has an optimum at every start: without a limit the
 # number of starts would double with every search.
 _RENEWED = 4  # a search that renews another takes the random starts divided by this
-_MOST_WARM_STARTS = 500
+_MOST_WARM_STARTS = 64
 _REPRESENTATIVES = 256  # number of points that represent the space
 _STRETCHED = 1.6  # moves as many more points out of the cube; they are clipped to its faces
 _CANDIDATES = 128  # random starts of the search for a point far from a lone optimum

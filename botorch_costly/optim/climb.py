@@ -23,7 +23,7 @@ _SIGN_STEPS = 12
 _MERGE_WITHIN = 0.6  # in bandwidths, in every variable
 _WIDEST = 0.2  # bandwidth up to which starts are merged that early
 _NEWTON_STEPS = 5  # enough for most starts; the others take
-_MORE_STEPS = 10  # further ones
+_MORE_STEPS = 20  # further ones
 # Cancellation in a posterior variance leaves about this much noise in a value (relative to 1). A search
 # for a smaller gradient would wander in it until its last iteration.
 _VALUE_TOLERANCE = 1e-10
