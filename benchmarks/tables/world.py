@@ -9,7 +9,7 @@ from torch import Tensor
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.simulation import Draws, GridPolicy, Run, draw, play
 
-AT_ONCE = 25  # trials side by side in one process
+AT_ONCE = 50  # trials side by side in one process
 
 
 @dataclass(frozen=True)

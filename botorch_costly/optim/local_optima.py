@@ -1,7 +1,8 @@
 """The local optima of an acquisition function.
 
 A query rule compares the candidate with the other local optima of the acquisition function. A search
-runs L-BFGS from many starts, and merges by mean shift those that ended together.
+climbs from many starts (by Newton's method or L-BFGS in the end, see ``optim.climb``), and merges by mean
+shift those that ended together.
 
 The search runs in the unit cube. So a bandwidth is a fraction of the range of a parameter, whatever its
 unit; only the acquisition function sees the bounds.
