@@ -127,8 +127,8 @@ search = import_module("botorch_costly.ask_tell.search")
 strategy = import_module("botorch_costly.tuners.online.decider")
 
 APPEND, SEEN, STARTS = "append", "belief seen from the round", "draw starts"
-EVALUATIONS, BOOKKEEPING = "L-BFGS evaluations", "L-BFGS bookkeeping"
-NEWTON, MERGING, RIVAL, COMPARISON = "Newton", "merging", "far rival", "comparison and rule"
+EVALUATIONS, BOOKKEEPING = "evaluations of slopes", "first steps and merging"
+NEWTON, MERGING, RIVAL, COMPARISON = "Newton", "mean shift", "far rival", "comparison and rule"
 PARTS = (APPEND, SEEN, STARTS, EVALUATIONS, BOOKKEEPING, NEWTON, MERGING, RIVAL, COMPARISON)
 WHOLE = "whole decision"
 PRECISIONS = (torch.float32, torch.float64)
