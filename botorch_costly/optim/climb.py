@@ -6,6 +6,7 @@ by L-BFGS if it has none, and where Newton's method does not arrive. All points 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -24,6 +25,7 @@ _MERGE_WITHIN = 0.6  # in bandwidths, in every variable
 _WIDEST = 0.2  # bandwidth up to which starts are merged that early
 _NEWTON_STEPS = 5  # enough for most starts; the others take
 _MORE_STEPS = 20  # further ones
+_STEPS_UNASKED = 24  # of L-BFGS, before it waits for a device
 # Cancellation in a posterior variance leaves about this much noise in a value (relative to 1). A search
 # for a smaller gradient would wander in it until its last iteration.
 _VALUE_TOLERANCE = 1e-10
@@ -66,24 +68,16 @@ def climb(
             ]
             return MergedMaxima(*map(torch.cat, zip(*climbs, strict=True)))
     second_order, cube = function.second_order, unit_cube(start)
-
-    def by_newton(points: Tensor) -> Maxima:
-        assert second_order is not None
-        return climb_by_newton(second_order, points, cube, _MORE_STEPS)
-
-    def by_lbfgs(points: Tensor) -> Maxima:
-        loss, box = function.with_gradient(points, sign=-1.0), unit_cube(points, "cpu")
-        end = minimize_batch(loss, points, box, max_iter=max_iter, value_tolerance=_VALUE_TOLERANCE)
-        return Maxima(end.point, -end.value, torch.ones_like(end.converged))
-
+    by_lbfgs = partial(_climb_by_lbfgs, function, max_iter)
     # Autograd's bookkeeping is a tenth of the time of small problems with a closed form.
     with torch.inference_mode(second_order is not None):
         rough = _rough(function, start, bandwidth, warm)
-        points = rough.points[..., : int(rough.number), :]
+        points = rough.points[..., : int(rough.number.max()), :]
         if second_order is None:
             end = by_lbfgs(points)
         else:
             end = climb_by_newton(second_order, points, cube, _NEWTON_STEPS)
+            by_newton = partial(climb_by_newton, second_order, bounds=cube, max_iter=_MORE_STEPS)
             end = _finished(_finished(end, by_newton), by_lbfgs)
     # Not in inference mode, so that the result can be used with autograd.
     return _of_each_start(end, rough, _within(bandwidth))
@@ -102,44 +96,60 @@ def attempt(
 ) -> Attempt | None:
     """Climb like ``climb`` without waiting for the device; return None on a CPU.
 
-    The number of Newton steps is fixed, enough for nearly every search, and all starts take them. If
-    these do not arrive, a second attempt takes further ones. If that fails, too, or the function has no
-    Hessian, ``climb`` itself runs, which waits for the device. The arguments are those of ``climb``,
-    without a batch.
+    The number of Newton steps is fixed, enough for most searches, and all starts take them. If these do
+    not arrive, a second attempt takes further ones, and a third one a few of L-BFGS. If the function has
+    no Hessian, the only attempt is by L-BFGS, which waits for the device. The arguments are those of
+    ``climb``, without a batch.
     """
     second_order = function.second_order
     if is_near(start):
         return None
+    with torch.inference_mode(second_order is not None):
+        rough = _rough(function, start, bandwidth, warm)
+        leads = torch.arange(len(start), device=start.device) < rough.number
 
-    def wait() -> Attempt:
-        maxima = climb(function, start, bandwidth, max_iter, warm)
-        return Attempt(maxima, torch.ones((), dtype=torch.bool, device=start.device), wait)
+    def tried(end: Maxima, arrived: Tensor, again: Callable[[Maxima], Attempt]) -> Attempt:
+        maxima = _of_each_start(end, rough, _within(bandwidth))
+        return Attempt(maxima, arrived, lambda: again(end))
 
-    if second_order is None:
-        return wait()
+    def by_lbfgs(before: Maxima, most: int = max_iter) -> Attempt:
+        with torch.inference_mode(second_order is not None):
+            end = _climb_by_lbfgs(function, most, before.points)
+            points = torch.where(before.reached.unsqueeze(-1), before.points, end.points)
+            values = torch.where(before.reached, before.values, end.values)
+            end = Maxima(points, values, end.reached)
+        return tried(end, end.reached.all(), by_lbfgs)
 
-    def newton(points: Tensor, steps: int, again: Callable[[Tensor], Attempt]) -> Attempt:
+    def by_newton(points: Tensor, steps: int, again: Callable[[Maxima], Attempt]) -> Attempt:
+        assert second_order is not None
         with torch.inference_mode():
             end = climb_by_newton(second_order, points, unit_cube(start), steps, counts=leads)
             arrived = (end.reached | ~leads).all()
-        maxima = _of_each_start(end, rough, _within(bandwidth))
-        return Attempt(maxima, arrived, lambda: again(end.points))
+        return tried(end, arrived, again)
 
-    with torch.inference_mode():
-        rough = _rough(function, start, bandwidth, warm)
-        leads = torch.arange(len(start), device=start.device) < rough.number
-    return newton(
-        rough.points, _NEWTON_STEPS, lambda there: newton(there, _MORE_STEPS, lambda _: wait())
+    if second_order is None:
+        nothing = torch.zeros_like(leads)
+        return by_lbfgs(Maxima(rough.points, rough.points[:, 0], nothing))
+    last = partial(by_lbfgs, most=min(max_iter, _STEPS_UNASKED))
+    return by_newton(
+        rough.points, _NEWTON_STEPS, lambda end: by_newton(end.points, _MORE_STEPS, last)
     )
+
+
+def _climb_by_lbfgs(function: SmoothFunction, max_iter: int, points: Tensor) -> Maxima:
+    """Climb on by L-BFGS; wherever it ends counts as reached."""
+    loss, box = function.with_gradient(points, sign=-1.0), unit_cube(points, "cpu")
+    end = minimize_batch(loss, points, box, max_iter=max_iter, value_tolerance=_VALUE_TOLERANCE)
+    return Maxima(end.point, -end.value, torch.ones_like(end.converged))
 
 
 class _Rough(NamedTuple):
     """Where the first steps ended: the leaders, which are not merged, and then the other points."""
 
-    points: Tensor  # leaders first, the best one in front, shape: (*batch, n, d)
+    points: Tensor  # leaders first, shape: (*batch, n, d)
     order: Tensor  # index of each point among the starts, shape: (*batch, n)
     leader: Tensor  # index of each start's leader among the points, shape: (*batch, n)
-    number: Tensor  # leaders of the batch entry with most of them, shape: ()
+    number: Tensor  # of leaders, shape: (*batch,)
 
 
 def _rough(function: SmoothFunction, start: Tensor, bandwidth: float, warm: int) -> _Rough:
@@ -154,7 +164,7 @@ def _rough(function: SmoothFunction, start: Tensor, bandwidth: float, warm: int)
     order = values.masked_fill(leads, torch.inf).argsort(dim=-1, descending=True, stable=True)
     place = torch.empty_like(order).scatter_(-1, order, numbers.expand_as(order))
     points = points.take_along_dim(order.unsqueeze(-1), -2).to(start)
-    return _Rough(points, order, place.gather(-1, into), leads.sum(-1).max())
+    return _Rough(points, order, place.gather(-1, into), leads.sum(-1))
 
 
 def _finished(end: Maxima, climb_on: ClimbOn) -> Maxima:
@@ -174,7 +184,8 @@ def _finished(end: Maxima, climb_on: ClimbOn) -> Maxima:
 
 def _of_each_start(end: Maxima, rough: _Rough, within: float) -> MergedMaxima:
     """Return the maximum of each start, that of its leader, after leaders that met are merged."""
-    into = merged_into(end.points, end.values, within)
+    leads = torch.arange(end.values.shape[-1], device=end.values.device) < rough.number[..., None]
+    into = merged_into(end.points, end.values.masked_fill(~leads, -torch.inf), within)
     leader = into.gather(-1, rough.leader)
     points = end.points.take_along_dim(leader.unsqueeze(-1), -2)
     return MergedMaxima(points, end.values.gather(-1, leader), rough.order.gather(-1, leader))

@@ -65,7 +65,7 @@ def local_optima(
         warm_starts: ``m x d`` further starts, in the unit of the bounds, clamped into them.
         starts: ``"sobol"`` for a scrambled Sobol sequence, ``"uniform"`` for independent draws.
         generator: Random generator for the starts; seed 0 if omitted.
-        max_iter: Most evaluations of the acquisition function.
+        max_iter: Most evaluations by L-BFGS, which begins after 13 evaluations.
 
     Returns:
         The ``m x d`` optima in the unit of the bounds and their ``m`` values, best first. A start at

@@ -16,6 +16,7 @@ from botorch_costly.optim.smooth import SecondOrder
 _RADIUS = 0.3  # longest step, in widths of the box
 _SHRINK, _GROW = 0.25, 2.0  # factors of the longest step after a rejected and an accepted step
 _SHIFTS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.2)  # of Hessians without a maximum; their norm is 1
+_STILL = 1e-6  # on level ground and at a saddle a climb ends, as one by L-BFGS does
 _NEAR = 3e-4  # a step this short, in widths, is the last: the remaining distance is its square
 
 
@@ -32,6 +33,7 @@ class Step(NamedTuple):
 
     to: Tensor  # shape: (*batch, j, d)
     exists: Tensor  # whether the model has a maximum, shape: (*batch, j), bool
+    slope: Tensor  # largest part of the gradient that leads into the box, shape: (*batch, j)
 
 
 def newton_step(
@@ -67,7 +69,8 @@ def newton_step(
         first = info.argmin(-1)[..., None, None, None]
         steps = torch.cholesky_solve(uphill.expand(*roots.shape[:-1], 1), roots)
         steps = steps.gather(-3, first.expand(*first.shape[:-2], points.shape[-1], 1))
-    return Step(steps[..., 0, :, 0], info[..., 0] == 0)
+    slope = torch.linalg.vector_norm(uphill[..., 0, :, 0], torch.inf, -1)
+    return Step(steps[..., 0, :, 0], info[..., 0] == 0, slope)
 
 
 def climb_by_newton(
@@ -98,10 +101,11 @@ def climb_by_newton(
     points, model, width = start, second_order(start), upper - lower
     radius = torch.full_like(model.value, _RADIUS)
     for iteration in range(max_iter + 1):
-        step, exists = newton_step(model, points, bounds, shifts)
+        step, exists, slope = newton_step(model, points, bounds, shifts)
         length = torch.linalg.vector_norm(step / width, torch.inf, -1)
         last = exists & (length <= near)
-        done = (last if counts is None else last | ~counts).all()
+        reached = last | (slope <= _STILL)
+        done = (reached if counts is None else reached | ~counts).all()
         if iteration == max_iter or (is_near(done) and bool(done)):
             break
         share = (radius / length).clamp_max_(1.0)
@@ -117,7 +121,7 @@ def climb_by_newton(
         shorter = (_SHRINK * length).mul_(share)
         radius = torch.where(better, (radius * _GROW).clamp_max_(_RADIUS), shorter)
     end = torch.where(last.unsqueeze(-1), (points + step).clamp_(lower, upper), points)
-    return Maxima(end, model.at(end - points), last)
+    return Maxima(end, model.at(end - points), reached)
 
 
 def _where(mask: Tensor, new: Tensor, old: Tensor) -> Tensor:

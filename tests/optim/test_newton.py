@@ -46,7 +46,7 @@ def points(*rows):
 
 def test_one_step_reaches_the_top_of_a_quadratic():
     model = quadratic_of(bump)(points([0.9, 0.1]))
-    to, exists = newton_step(model, points([0.9, 0.1]), BOX)
+    to, exists, _ = newton_step(model, points([0.9, 0.1]), BOX)
     assert exists.all()
     torch.testing.assert_close(points([0.9, 0.1]) + to, points([0.3, 0.6]))
     torch.testing.assert_close(model.at(to), torch.zeros(1, dtype=torch.float64))
@@ -65,7 +65,7 @@ def saddle(x):
 
 def test_where_there_is_no_maximum_the_step_is_nothing():
     start = points([0.4, 0.5], [0.4, 0.0])
-    to, exists = newton_step(quadratic_of(saddle)(start), start, BOX)
+    to, exists, _ = newton_step(quadratic_of(saddle)(start), start, BOX)
     assert not exists.any()
     assert not to.any()
 
@@ -74,7 +74,7 @@ def test_where_there_is_no_maximum_a_shifted_step_leads_up():
     start = points([0.4, 0.5])
     shifts = torch.tensor([0.0, 0.1, 0.8])[:, None, None] * torch.eye(2, dtype=torch.float64)
     model = quadratic_of(saddle)(start)
-    to, exists = newton_step(model, start, BOX, shifts)
+    to, exists, _ = newton_step(model, start, BOX, shifts)
     assert not exists.any()
     size = 0.8 * 8**0.5  # the Hessian is diag(2, -2), and a tenth of its norm is too little
     torch.testing.assert_close(to, model.gradient / points([size - 2, size + 2]))
@@ -221,3 +221,14 @@ def test_a_start_on_numbers_that_are_not_finite_ends_where_it_was():
     assert end.values[outside].isfinite().all()
     assert (end.points[outside, 0] <= 0.5 + 1e-6).all()
     assert end.points.isfinite().all()
+
+
+def test_a_climb_ends_at_a_saddle_and_on_level_ground():
+    def level(x):
+        return 0 * x.sum()
+
+    start = points([0.3, 0.4])
+    for function in (level, lambda x: (x[0] - 0.3) ** 2 - (x[1] - 0.4) ** 2):
+        end = climb_by_newton(quadratic_of(function), start, BOX)
+        assert end.reached.all()
+        torch.testing.assert_close(end.points, start)

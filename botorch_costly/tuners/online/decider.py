@@ -12,7 +12,15 @@ from botorch_costly.device import read
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.numerics.stationary import Stationary, covariance, information_share
-from botorch_costly.query import RECENT, Comparison, Progress, QueryRule, UnqueriedPlay, Verdict
+from botorch_costly.query import (
+    RECENT,
+    Comparison,
+    Outlook,
+    Progress,
+    QueryRule,
+    UnqueriedPlay,
+    Verdict,
+)
 from botorch_costly.query.weighing import LINES
 from botorch_costly.tuners.online.path_following import CandidateAndRivals, RoundsAhead
 from botorch_costly.tuners.online.priced_play import best_among, best_play, best_query
@@ -74,7 +82,10 @@ class Decider:
         """
         now, beta = progress.round - 1, self._beta(progress.round)
         if self._query.has_outlook:
-            return self._weigh(belief, self._informed(belief, progress), beta, generator)
+            informed = self._informed(belief, progress)
+            outlook = self._query.outlook(informed)
+            if outlook is not None:
+                return self._weigh(belief, informed, outlook, beta, generator)
         choices = self._followed(belief, now, progress.horizon) if again else None
         if choices is None:
             rivals = self._query.needs_rivals
@@ -93,11 +104,15 @@ class Decider:
         return decided
 
     def _weigh(
-        self, belief: StreamingGP, progress: Progress, beta: float, generator: torch.Generator
+        self,
+        belief: StreamingGP,
+        progress: Progress,
+        outlook: Outlook,
+        beta: float,
+        generator: torch.Generator,
     ) -> Play:
         """Decide by the value of a query: the rule compares the best query with the best play."""
-        now, outlook = progress.round - 1, self._query.outlook(progress)
-        assert outlook is not None
+        now = progress.round - 1
         if belief.num_rows:
             best = best_query(belief, self._search, now, outlook)
         else:  # all points are equally good

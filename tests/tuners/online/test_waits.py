@@ -23,14 +23,16 @@ MIXED = bc.SearchSpace(
 )
 ARMS = bc.SearchSpace({"a": bc.Choice([0, 1, 2]), "b": bc.Choice([0, 1])})
 LATTICE = bc.SearchSpace({"a": bc.Integer(0, 5), "b": bc.Choice([0, 1])})
-EACH = {"hold": bc.Hold(share=0.0)}
+# Of two queries in opposite corners the bound would have equal maxima, and the last bits would decide.
+DESIGN = {"design": bc.Design(rounds=3)}
+EACH = {"hold": bc.Hold(share=0.0), **DESIGN}
 
 CASES = {
-    "as it comes": (CUBE, {}),
+    "as it comes": (CUBE, DESIGN),
     "with a query": (CUBE, {"query": AlwaysQuery(), **EACH}),
     "without a query": (
         CUBE,
-        {"query": ConfidenceQuery(1e-9), "design": bc.Design(rounds=3), **EACH},
+        {"query": ConfidenceQuery(1e-9), **EACH},
     ),
     "by confidence": (CUBE, {"query": ConfidenceQuery(0.8, joint=True), **EACH}),
     "by a coin": (CUBE, {"query": BernoulliQuery(0.5), **EACH}),
