@@ -22,7 +22,8 @@ from botorch_costly.records import Decision, Observation
 from botorch_costly.reports.text import config_text
 from botorch_costly.rewards import GainReward, GuardedReward
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners import FixedTuner, OnlineTuner
+from botorch_costly.tuners.baselines import FixedTuner
+from botorch_costly.tuners.online import OnlineTuner
 
 ROUNDS = 240
 _SHARE = 4  # rounds per query of the budget

@@ -2,9 +2,16 @@
 
 import importlib
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
+
+# If two threads each wait for a module that the other imports, Python gives them incomplete modules: only
+# the thread with this lock imports. No module of the package uses such a name while it is imported: its
+# thread would wait for the lock, and the thread with the lock for the module.
+_lock = threading.RLock()
 
 
 def on_first_use(
@@ -29,15 +36,22 @@ def on_first_use(
 
     def find(name: str) -> Any:
         if name in places:
-            module = importlib.import_module(f"{package}.{places[name]}")
+            module = _imported(f"{package}.{places[name]}")
             value = getattr(module, name)
             setattr(sys.modules[package], name, value)  # the next use does not come here
             return value
-        if not name.startswith("_") and find_spec(f"{package}.{name}") is not None:
-            return importlib.import_module(f"{package}.{name}")
+        may_be_module = name.isidentifier() and not name.startswith("_")
+        if may_be_module and find_spec(f"{package}.{name}") is not None:
+            return _imported(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def listed() -> list[str]:
         return sorted(places.keys() | vars(sys.modules[package]).keys())
 
     return find, listed
+
+
+def _imported(module: str) -> ModuleType:
+    """Return a module; another thread that uses a name first waits for it."""
+    with _lock:
+        return importlib.import_module(module)

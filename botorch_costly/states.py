@@ -103,8 +103,13 @@ def _copied_tensor(
 
 def _is_same(tensor: Tensor, other: Tensor) -> bool:
     """Return whether two tensors with the same address have the same numbers."""
-    kinds = ((each.dtype, each.device, each.shape, each.stride()) for each in (tensor, other))
-    return next(kinds) == next(kinds)
+    return _reading_of(tensor) == _reading_of(other)
+
+
+def _reading_of(tensor: Tensor) -> tuple[Any, ...]:
+    """Return what, besides the address, says which numbers a tensor has; views may flip their signs."""
+    layout = (tensor.dtype, tensor.device, tensor.shape, tensor.stride())
+    return *layout, tensor.is_conj(), tensor.is_neg()
 
 
 def kinds_of(parts: Sequence[Any]) -> list[str]:

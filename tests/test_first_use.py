@@ -73,6 +73,50 @@ def test_other_names_are_refused(package):
     assert not hasattr(package, "__wrapped__")
 
 
+@pytest.mark.parametrize("name", ["tuners.online", "foo.bar", "tuners-online", "", "1"])
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
+def test_what_is_no_identifier_is_no_name(package, name):
+    assert getattr(package, name, None) is None
+
+
+THREADS = """
+import threading
+import botorch_costly as bc
+
+barrier, failures = threading.Barrier(2, timeout=60), []
+
+def use(name):
+    barrier.wait()
+    try:
+        getattr(bc, name)
+    except BaseException as error:
+        failures.append((name, error))
+
+threads = [threading.Thread(target=use, args=(name,)) for name in {names}]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert failures == [], failures
+"""
+
+
+@pytest.mark.parametrize("names", [("OnlineTuner", "TransferOptimizer"), ("tuners", "OnlineTuner")])
+def test_two_threads_may_use_names_first(names):
+    assert "botorch" in loaded_by(THREADS.replace("{names}", repr(names)))
+
+
+def test_no_import_of_a_module_waits_for_a_first_use():
+    """A thread that imports such a module, and another that uses a name, would wait for each other."""
+    folder = Path(bc.__file__).parent
+    for path in folder.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            for package in PACKAGES:
+                if isinstance(node, ast.ImportFrom) and node.module == package.__name__:
+                    names = {alias.name for alias in node.names} & set(package.__all__)
+                    assert names == set(), f"{path.relative_to(folder)}, line {node.lineno}"
+
+
 def test_modules_are_reached_by_their_package():
     code = "import botorch_costly as bc; print(bc.acquisition.UCB, bc.tuners.online.OnlineTuner)"
     assert "botorch" in loaded_by(code)

@@ -57,6 +57,17 @@ def test_tied_weights_stay_tied_and_others_apart():
     assert torch.equal(found["row"], row)
 
 
+@pytest.mark.parametrize("flipped_first", [False, True])
+def test_views_that_differ_in_a_sign_are_copied_apart(flipped_first):
+    """Conjugates, and their imaginary parts, have the address and the layout of the original."""
+    numbers = torch.tensor([1.0 + 2.0j, 3.0 - 4.0j])
+    state = [numbers, numbers.conj(), numbers.imag, numbers.conj().imag]
+    assert state[2].data_ptr() == state[3].data_ptr()
+    state = state[::-1] if flipped_first else state
+    for before, now in zip(state, copied(state), strict=True):
+        assert torch.equal(now, before)
+
+
 def test_a_copy_of_parameters_records_no_gradients():
     found = copied(
         {"w": torch.nn.Parameter(torch.ones(2)), "sum": torch.ones(2).requires_grad_() + 1}

@@ -166,10 +166,10 @@ class Driver:
         self._apply()  # for settings that no state holds, such as dropout
 
     def _claim(self, optimizer: Optimizer) -> None:
-        """Take an optimizer over from the driver that has started with it last."""
+        """Take an optimizer over from the driver that started with it last, if that still trains it."""
         earlier = _drivers.get(optimizer)
         if earlier is not None and (owner := earlier()) is not None:
-            owner._displaced = True
+            owner._displaced |= owner._trained is not None and owner._trained.optimizer is optimizer
         _drivers[optimizer], self._displaced = weakref.ref(self), False
 
     def before_step(self, optimizer: Optimizer | None = None) -> None:

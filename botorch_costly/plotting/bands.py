@@ -5,7 +5,7 @@ from itertools import groupby, pairwise
 from math import sqrt
 from typing import NamedTuple
 
-from botorch_costly.tuners import BestValues
+from botorch_costly.tuners.online import BestValues
 
 HALF = 0.5  # rounds by which the last interval is drawn beyond the last round
 _HALF_OPTION = 0.4  # half the height of an option's rectangle

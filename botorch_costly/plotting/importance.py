@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from botorch_costly.errors import check
 from botorch_costly.plotting.style import CYCLE, ensure_axes
-from botorch_costly.tuners import Importance
+from botorch_costly.tuners.online import Importance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

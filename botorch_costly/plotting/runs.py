@@ -17,7 +17,7 @@ from botorch_costly.plotting.style import (
     whole_rounds,
 )
 from botorch_costly.records import Decision, Observation
-from botorch_costly.tuners import BestValues
+from botorch_costly.tuners.online import BestValues
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

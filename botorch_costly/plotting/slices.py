@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from botorch_costly.errors import check, check_positive
 from botorch_costly.plotting.bands import are_numbers
 from botorch_costly.plotting.style import BLUE, PURPLE, VERMILION, ensure_axes, legend_above
-from botorch_costly.tuners import Slice
+from botorch_costly.tuners.online import Slice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

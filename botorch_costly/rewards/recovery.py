@@ -167,6 +167,14 @@ class Recovery:
         listed = Parts(parts)
         return cls(listed.save, listed.restore, parts)
 
+    def _copied(self, state: Any) -> Any:
+        """Return a copy of a state.
+
+        Functions of a user may assign the tensors that they receive, so parameters and views stay such.
+        Parts load the numbers into their own tensors, and a copy of the numbers is made faster.
+        """
+        return copy.deepcopy(state) if self._parts is None else copied(state)
+
     def follow(
         self, metric: float, when: When, margin: float, level_of: Callable[[float], float]
     ) -> Outcome:
@@ -194,7 +202,7 @@ class Recovery:
         kept = kept.after(level, when, margin)
         good = max(kept.best, level_of(kept.metric))
         if level >= good - _WORTH_KEEPING * margin:
-            kept = replace(kept, state=copied(state), metric=metric)
+            kept = replace(kept, state=self._copied(state), metric=metric)
         self.kept = kept
         return "good"
 
@@ -207,7 +215,7 @@ class Recovery:
         if paths:
             self._warn_of_nans(paths[0])
             return "nan"
-        self.kept = Kept(copied(state), metric, level, level, level, *when)
+        self.kept = Kept(self._copied(state), metric, level, level, level, *when)
         return "good"
 
     def accept(self, kept: Kept, metric: float, level: float, when: When) -> Outcome:
@@ -227,7 +235,7 @@ class Recovery:
             metric,
             kept.metric,
         )
-        begun = Kept(copied(state), metric, level, level, level, *when)
+        begun = Kept(self._copied(state), metric, level, level, level, *when)
         self.kept = replace(begun, restores=kept.restores)
         return "good"
 
@@ -237,9 +245,9 @@ class Recovery:
         Raises:
             RestoreError: If ``restore`` raises; the parts have the states that they had before.
         """
-        before = copied(self.save())
+        before = self._copied(self.save())
         try:
-            self.restore(copied(kept.state))
+            self.restore(self._copied(kept.state))
         except BaseException as error:
             with contextlib.suppress(Exception):  # some parts may be restored already
                 self.restore(before)

@@ -248,6 +248,29 @@ def test_two_tuners_on_one_optimizer_are_refused_before_a_step():
     Fit(one, optimizer=first.optimizer).train(STEPS)  # the first one alone is well
 
 
+@pytest.mark.parametrize("prepares", [True, False])
+def test_another_tuner_may_take_over_the_optimizer_of_an_earlier_fit(prepares):
+    driver, other = driver_of(tuner(None)), driver_of(tuner())
+    earlier = Fit(driver).train(STEPS)
+    if prepares:
+        driver.prepare()
+    later = Fit(driver).train(1)
+    Fit(other, optimizer=earlier.optimizer).train(STEPS)
+    later.train(STEPS)
+    Fit(driver_of(tuner()), optimizer=earlier.optimizer)
+    with pytest.raises(InvalidArgumentError, match="one tuner for an optimizer"):
+        other.before_step()
+
+
+def test_a_displaced_tuner_stays_so_when_an_earlier_optimizer_is_taken_over():
+    driver, first, second = driver_of(tuner(None)), driver_of(tuner()), driver_of(tuner())
+    earlier, later = Fit(driver), Fit(driver)
+    Fit(first, optimizer=later.optimizer)
+    Fit(second, optimizer=earlier.optimizer)
+    with pytest.raises(InvalidArgumentError, match="one tuner for an optimizer"):
+        driver.before_step()
+
+
 # -- the horizon and the length of the run ---------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """Guards that are pickled and copied, with or without what they guard."""
 
 import copy
+import math
 import pickle
 
 import pytest
@@ -53,3 +54,31 @@ def test_functions_of_the_user_are_pickled_as_they_are():
     others["w"] = 9.0
     other(5.0, 1)
     assert others == {"w": 1.0}
+
+
+def test_functions_of_the_user_receive_parameters_leaves_and_views():
+    network, all_numbers = torch.nn.Linear(2, 1), torch.zeros(4)
+    state = {
+        "weight": network.weight,
+        "leaf": torch.zeros(3, requires_grad=True),
+        "all": all_numbers,
+        "last": all_numbers[1:],
+    }
+
+    def restore(saved):
+        state.update(saved)
+        network.weight = saved["weight"]
+
+    reward = GuardedReward(GainReward("loss"), state.copy, restore)
+    reward(0.5, 0)
+    kept = network.weight.detach().clone()
+    with torch.no_grad():
+        network.weight.fill_(math.nan)
+    assert reward(math.nan, 1) == -1.0
+    assert torch.equal(network.weight, kept)
+    (network(torch.ones(2)).sum() + 2 * state["leaf"].sum()).backward()
+    assert network.weight.grad is not None
+    assert state["leaf"].grad.tolist() == [2.0, 2.0, 2.0]
+    state["all"].fill_(1.0)
+    assert state["last"].tolist() == [1.0, 1.0, 1.0]
+    assert all_numbers.tolist() == [0.0, 0.0, 0.0, 0.0]  # of the state before

@@ -12,7 +12,7 @@ from botorch_costly.integrations.ax.parameters import Parameters
 from botorch_costly.integrations.offline import ValueTrials
 from botorch_costly.integrations.offline.options import TransferOptions
 from botorch_costly.task_records import Task
-from botorch_costly.tuners import ByEvidence, ByGaps
+from botorch_costly.tuners.transfer import ByEvidence, ByGaps
 
 _KINDS = {kind.__name__: kind for kind in (ByEvidence, ByGaps)}
 

@@ -14,7 +14,7 @@ from botorch_costly.integrations.offline.options import SubsetOptions
 from botorch_costly.parameters import Choice
 from botorch_costly.space import SearchSpace
 from botorch_costly.task_records import Task
-from botorch_costly.tuners import Sampling
+from botorch_costly.tuners.subsets import Sampling
 
 
 class SubsetNode(OfflineNode):

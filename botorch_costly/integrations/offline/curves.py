@@ -16,7 +16,7 @@ from botorch_costly.integrations.offline.trials import (
 )
 from botorch_costly.parameters import Integer, Plain
 from botorch_costly.plain import as_number, listed, tupled
-from botorch_costly.tuners import CurveOptimizer
+from botorch_costly.tuners.curves import CurveOptimizer
 from botorch_costly.tuners.curves.trainings import Training
 
 

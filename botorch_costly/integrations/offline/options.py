@@ -10,7 +10,8 @@ from botorch_costly.integrations.offline.trials import ValueTrials
 from botorch_costly.parameters import Real
 from botorch_costly.space import SearchSpace
 from botorch_costly.task_records import Task, check_tasks
-from botorch_costly.tuners import ByEvidence, ByGaps, Sampling, SubsetOptimizer, TransferOptimizer
+from botorch_costly.tuners.subsets import Sampling, SubsetOptimizer
+from botorch_costly.tuners.transfer import ByEvidence, ByGaps, TransferOptimizer
 
 
 @dataclass(frozen=True)

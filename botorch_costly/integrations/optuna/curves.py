@@ -12,7 +12,7 @@ from botorch_costly.integrations.optuna.outcomes import Outcomes, attribute
 from botorch_costly.integrations.optuna.sampler import OfflineSampler
 from botorch_costly.integrations.optuna.trials import StudyTrials
 from botorch_costly.task_records import Task, check_tasks
-from botorch_costly.tuners import Compression, CurveOptimizer
+from botorch_costly.tuners.curves import Compression, CurveOptimizer
 
 
 class CurveSampler(OfflineSampler):

@@ -10,7 +10,7 @@ from botorch_costly.integrations.optuna.outcomes import Outcomes, attribute
 from botorch_costly.integrations.optuna.sampler import OfflineSampler
 from botorch_costly.integrations.optuna.trials import StudyTrials
 from botorch_costly.task_records import Task
-from botorch_costly.tuners import Sampling
+from botorch_costly.tuners.subsets import Sampling
 
 
 class SubsetSampler(OfflineSampler):

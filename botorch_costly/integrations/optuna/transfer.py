@@ -14,7 +14,7 @@ from botorch_costly.integrations.optuna.outcomes import Outcomes
 from botorch_costly.integrations.optuna.sampler import OfflineSampler
 from botorch_costly.integrations.optuna.trials import StudyTrials
 from botorch_costly.task_readers import task_from_optuna
-from botorch_costly.tuners import ByEvidence, ByGaps
+from botorch_costly.tuners.transfer import ByEvidence, ByGaps
 
 with suppress(ImportError):
     from optuna.search_space import intersection_search_space
