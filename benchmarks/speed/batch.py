@@ -24,7 +24,7 @@ from botorch_costly.numerics.closed_form import closed_form
 from botorch_costly.numerics.drift import retention
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.optim.climb import climb
-from botorch_costly.optim.starts import draw_starts, stretched
+from botorch_costly.optim.starts import draw_starts
 from botorch_costly.optim.suppression import Optima, suppress
 from botorch_costly.query import Comparison, Progress, Verdict
 
@@ -83,7 +83,7 @@ def starts_of(dim: int, seed: int, device: torch.device | str) -> Tensor:
     """Return the starts that all beliefs share, ``50 x d``."""
     cube = torch.tensor([[0.0], [1.0]], dtype=torch.float64, device=device).expand(2, dim)
     generator = torch.Generator(device=device).manual_seed(seed)
-    return stretched(draw_starts(RESTARTS, "sobol", cube, generator))
+    return draw_starts(RESTARTS, "sobol", cube, generator)
 
 
 def decide(batch: Batch, starts: Tensor) -> Choice:

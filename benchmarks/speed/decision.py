@@ -71,7 +71,7 @@ class Case:
         return torch.Generator(device=self.device).manual_seed(self.seed)
 
     def starts(self, generator: torch.Generator) -> Tensor:
-        """Return the starts that ours would draw and then stretch towards the bounds, ``50 x d``."""
+        """Return the starts that ours would draw, ``50 x d``."""
         return draw_starts(RESTARTS, "sobol", self.problem.bounds, generator)
 
     def ours(self) -> Callable[[], Decision]:

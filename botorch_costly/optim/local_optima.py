@@ -25,7 +25,6 @@ from botorch_costly.optim.starts import (
     check_bounds,
     draw_starts,
     from_unit_cube,
-    stretched,
     to_unit_cube,
 )
 from botorch_costly.optim.suppression import Optima, suppress, suppress_unasked
@@ -60,7 +59,7 @@ def local_optima(
     Args:
         acq_function: Maps ``b x 1 x d`` to ``b``, as BoTorch's acquisition functions do.
         bounds: ``2 x d`` finite lower and upper bounds.
-        num_restarts: Number of starts drawn, and then stretched towards the bounds.
+        num_restarts: Number of starts drawn.
         bandwidth: Optima closer than this count as one; a distance in the unit cube.
         warm_starts: ``m x d`` further starts, in the unit of the bounds, clamped into them.
         starts: ``"sobol"`` for a scrambled Sobol sequence, ``"uniform"`` for independent draws.
@@ -200,7 +199,7 @@ def _begin(
     like = bounds
     if warm_starts is not None:
         like = bounds.to(warm_starts.device, non_blocking=is_near(bounds))
-    unit = stretched(moved(draw_starts(num_restarts, starts, bounds, generator), like))
+    unit = moved(draw_starts(num_restarts, starts, bounds, generator), like)
     box, warm = box_at(bounds, like), 0 if warm_starts is None else len(warm_starts)
     if warm_starts is not None:
         unit = torch.cat([unit, to_unit_cube("warm_starts", warm_starts, box)])

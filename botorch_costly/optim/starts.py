@@ -98,16 +98,6 @@ def draw_starts(
     return moved(engine.draw(number, dtype=bounds.dtype), bounds)
 
 
-def stretched(unit: Tensor) -> Tensor:
-    """Return starts of the unit cube twice as far from its center, clamped: half of the values at bounds.
-
-    Most maxima of an acquisition function in a box lie on faces, edges and corners, which climbs from
-    the interior reach a few of only. With 50 starts in 8 dimensions, climbs from the stretched starts
-    end in a quarter more maxima, at the same cost.
-    """
-    return (2.0 * unit - 0.5).clamp(0.0, 1.0)
-
-
 def spread_order(points: Tensor) -> Tensor:
     """Return the place of each point, ``(n, d)``, in an order of which any first part is spread over all.
 
