@@ -136,6 +136,8 @@ def expected_rise_of_few(
         # Parallel lines cross far away, on the side where the higher hides the lower; equal ones at 0.
         opening = (b.unsqueeze(0) - b.unsqueeze(1)).mul_(sign).clamp_min_(_LEAST_SURPRISE)
         crossing = (a.unsqueeze(1) - a.unsqueeze(0)).mul_(sign).div_(opening)  # (j, i, problem)
+        most = torch.finfo(crossing.dtype).max
+        crossing.clamp_(-most, most)  # an infinite one and the -inf of a place would add up to NaN
         first = (crossing + before).amax(0)
         last = crossing.add_(after).neg_().amax(0).neg_().maximum(first)
         probability = torch.special.ndtr(last) - torch.special.ndtr(first)
