@@ -244,6 +244,10 @@ class CubeSearch:
         """Return a Sobol set, and its expansion clipped to the faces of the cube."""
         return self._representatives
 
+    def spread(self, number: int) -> Tensor:
+        """Return at most ``number`` points that are spread over the cube, ``(k, d)``."""
+        return self._representatives[:number]
+
     def state_dict(self) -> dict[str, Any]:
         """Return the ends of the last search and the last climb, where the next ones start."""
         return {"warm_starts": self._warm_starts, "peaks": self._peaks}
@@ -323,6 +327,10 @@ class FiniteSearch:
     def representatives(self) -> Tensor:
         """Return all points, or a subset that is evenly spread over their list."""
         return self._points[:: -(-len(self._points) // _REPRESENTATIVES)]
+
+    def spread(self, number: int) -> Tensor:
+        """Return at most ``number`` points that are spread over the list, ``(k, d)``."""
+        return self._points[self.order.argsort()[:number]]
 
     def state_dict(self) -> dict[str, Any]:
         """Return nothing: every call evaluates every point."""

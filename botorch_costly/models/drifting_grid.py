@@ -211,13 +211,10 @@ class DriftingGrid(OneOutcome):
         self._downdate.decay(squared, most)
 
     def covariance(self, index: Tensor) -> Tensor:
-        """Return the posterior covariance between one point of each trial and all points.
+        """Return the posterior covariance of one point of each trial with all points, ``(*batch, n)``.
 
         Args:
             index: A point for each trial, shape ``(*batch,)``; checked on a CPU only.
-
-        Returns:
-            Covariances of shape ``(*batch, n)``.
         """
         index = self._check_index(index) if is_near(index) else index.expand(self._batch_shape)
         index = index.reshape(-1)
@@ -240,6 +237,14 @@ class DriftingGrid(OneOutcome):
         left = weights * terms.gather(-1, picks)
         prior = self.prior_cov[::step, ::step].float()
         cov = torch.baddbmm(prior[flat], left.mT, terms, alpha=-1)
+        return cov.view(*index.shape, -1)
+
+    def covariance_among(self, index: Tensor) -> Tensor:
+        """Return the posterior covariances of ``k`` points of each trial, ``*batch x k``, unchecked."""
+        flat = index.reshape(self._batch_shape.numel(), -1)
+        weights, terms = self._downdate.at(flat)
+        prior = self.prior_cov[flat.unsqueeze(-1), flat.unsqueeze(-2)]
+        cov = torch.baddbmm(prior, (weights * terms).mT, terms, alpha=-1)
         return cov.view(*index.shape, -1)
 
     def observe(self, index: Tensor, y: Tensor, query: Tensor | None = None) -> Tensor:
@@ -275,10 +280,7 @@ class DriftingGrid(OneOutcome):
     def take_in(self, index: Tensor, y: Tensor, query: Tensor) -> None:
         """Condition as ``observe`` does, but without checks and results, which would synchronize.
 
-        Args:
-            index: Points of shape ``(*batch,)``.
-            y: Values of shape ``(*batch,)``, finite where ``query`` is true.
-            query: Mask of shape ``(*batch,)``.
+        All have shape ``(*batch,)``; values are finite where the mask ``query`` is true.
         """
         if not is_near(query) or query.any():  # synchronizes with no device
             self._condition(index.reshape(-1), y.reshape(-1), query.reshape(-1))

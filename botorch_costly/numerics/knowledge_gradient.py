@@ -40,6 +40,7 @@ from botorch_costly.numerics.improvement import excess
 
 _FAR = 9.0
 _LEAST_SURPRISE = 1e-30
+_ROUNDING = 100  # least variance of an observation in an approximate value, in rounding errors
 _SMALL = 50_000  # values of lines that are computed in one tensor
 _FIRST_POINTS = (-_FAR, -2.0, -1.0, -0.4, 0.0, 0.4, 1.0, 2.0, _FAR)
 _MOST_PASSES = 50  # only bounds the loop: lines are few and each pass finds new ones
@@ -80,6 +81,21 @@ def slopes(
     # A point without variance and noise has slope 0, whatever the rounding errors are.
     surprise = (variance.clamp_min(0) + noise).unsqueeze(-1)
     return cov * torch.where(surprise > 0, surprise.clamp_min(_LEAST_SURPRISE).rsqrt(), 0.0)
+
+
+def rough_surprise(variance: Tensor, noise: float | Tensor, prior: Tensor) -> Tensor:
+    """Return the variance of an observation by which approximate covariances are divided.
+
+    Covariances that are differences of the prior and explained parts have rounding errors of a few units
+    of the prior variance, which the division by a small standard deviation would turn into large gains.
+    So the result is at least ``_ROUNDING`` such units: 1e-5 of the prior variance in single precision.
+
+    Example:
+        >>> float(rough_surprise(torch.tensor(-1e-7), 1e-9, torch.tensor(2.0))) > 2e-5
+        True
+    """
+    least = _ROUNDING * torch.finfo(variance.dtype).eps * prior
+    return (variance.clamp_min(0) + noise).maximum(least.to(variance))
 
 
 def expected_rise(
@@ -136,6 +152,8 @@ def expected_rise_of_few(
         # Parallel lines cross far away, on the side where the higher hides the lower; equal ones at 0.
         opening = (b.unsqueeze(0) - b.unsqueeze(1)).mul_(sign).clamp_min_(_LEAST_SURPRISE)
         crossing = (a.unsqueeze(1) - a.unsqueeze(0)).mul_(sign).div_(opening)  # (j, i, problem)
+        most = torch.finfo(crossing.dtype).max
+        crossing.clamp_(-most, most)  # an infinite one and the -inf of a place would add up to NaN
         first = (crossing + before).amax(0)
         last = crossing.add_(after).neg_().amax(0).neg_().maximum(first)
         probability = torch.special.ndtr(last) - torch.special.ndtr(first)

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from botorch_costly.device import moved
 from botorch_costly.numerics.closed_form import ClosedForm, distances_between, scaled
-from botorch_costly.numerics.knowledge_gradient import FAR_OUTCOMES, strata
+from botorch_costly.numerics.knowledge_gradient import FAR_OUTCOMES, rough_surprise, strata
 from botorch_costly.numerics.projection import Projection
 from botorch_costly.numerics.radial import PROFILES
 
@@ -74,7 +74,8 @@ def promise_with_gradient(
         observed = phi[..., :n]
         projected, own = observed @ sums.solver.mT, observed @ sums.mean  # (.., n) and (.., 1)
         variance = (form.prior - projected.square().sum(-1, True)).clamp_min_(0)
-        root = (variance + noise).rsqrt()
+        surprise = rough_surprise(variance, noise, form.prior)
+        root = surprise.rsqrt()
         cov = torch.cat([variance, phi @ sums.cov], -1)  # (.., 1 + m)
         levels = torch.cat([own, level.expand(*own.shape[:-1], -1)], -1)
         rises = (cov * root).unsqueeze(-2)
@@ -86,7 +87,8 @@ def promise_with_gradient(
         mass = ((line == 0) * masses).sum(-1) - (number == 0).to(masses)
         # Derivatives by mean, variance and covariances.
         by_mean = 1 + effective_horizon * mass
-        by_variance = q[..., :1] * root - 0.5 * root**3 * (q * cov).sum(-1, True)
+        by_root = -0.5 * root**3 * (surprise <= variance + noise)  # its derivative by the variance
+        by_variance = q[..., :1] * root + by_root * (q * cov).sum(-1, True)
         through = (q[..., 1:] * root) @ sums.cov.mT
         explained = projected @ sums.solver
         through[..., :n] += by_mean.unsqueeze(-1) * sums.mean.mT - 2 * by_variance * explained

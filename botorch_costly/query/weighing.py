@@ -28,6 +28,7 @@ from botorch_costly.numerics.knowledge_gradient import (
     FEW_OUTCOMES,
     expected_rise_of_few,
     mean_maximum,
+    rough_surprise,
     slopes,
 )
 from botorch_costly.numerics.lookahead import lookahead_value
@@ -44,7 +45,8 @@ TIE = 1e-6  # difference of equal values, so that rounding does not choose a sid
 class Candidates(NamedTuple):
     """The posterior at ``c`` candidates for a query in the current round, in prior units.
 
-    The covariances may have a lower precision than the means.
+    The covariances may have a lower precision than the means. Gains and lookaheads are computed in the
+    precision of the prior covariances, from slopes in that of the covariances.
     """
 
     mean: Tensor  # shape: (*batch, c)
@@ -120,13 +122,15 @@ def rough_values(candidates: Candidates, effective_horizon: Tensor) -> Tensor:
         candidates: Posterior at the candidates.
         effective_horizon: ``H``, shape ``(*batch, 1)``.
     """
-    mean, variance, lines, cov, _, noise, _ = candidates
+    mean, variance, lines, cov, prior_cov, noise, _ = candidates
     # A query at a candidate raises the mean of each line, and its own.
     level = mean.gather(-1, lines).to(cov).unsqueeze(-1).expand_as(cov)
     intercept = torch.cat([level, mean.unsqueeze(-2).to(cov)], -2)  # (*batch, n + 1, c)
     own = variance.to(cov)
     rises = torch.cat([cov, own.unsqueeze(-2)], -2)
-    slope = rises * (own.clamp_min(0) + noise).rsqrt().unsqueeze(-2)
+    prior = prior_cov.diagonal(dim1=-2, dim2=-1).amax(-1, keepdim=True)
+    surprise = rough_surprise(own, noise, prior)
+    slope = rises * surprise.rsqrt().unsqueeze(-2)
     gain = mean_maximum(intercept, slope, FEW_OUTCOMES) - intercept.amax(-2)
     return mean + effective_horizon * gain.clamp_min(0).to(mean)
 
@@ -137,13 +141,13 @@ def _weighed(candidates: Candidates, outlook: Outlook, picks: Tensor) -> tuple[T
     mean, variance, lines, cov, prior_cov, noise, keep = candidates
     effective_horizon = moved(torch.as_tensor(outlook.effective_horizon), mean)
     effective_horizon = effective_horizon.expand(mean.shape[:-1])
-    level, mean = mean.gather(-1, lines).to(cov), mean.gather(-1, picks)
+    level, mean = mean.gather(-1, lines).to(prior_cov), mean.gather(-1, picks)
     own = variance.gather(-1, picks).to(cov)
     # Of the lines by a query at each of the picks, (*batch, k, n), and of the pick itself.
     rises = cov.gather(-1, picks.unsqueeze(-2).expand(*cov.shape[:-1], -1)).mT
-    slope = slopes(torch.cat([own.unsqueeze(-1), rises], -1), own, noise)
+    slope = slopes(torch.cat([own.unsqueeze(-1), rises], -1), own, noise).to(prior_cov)
     heights = level.unsqueeze(-2).expand(*own.shape, -1)
-    gain = expected_rise_of_few(torch.cat([mean.unsqueeze(-1).to(cov), heights], -1), slope)
+    gain = expected_rise_of_few(torch.cat([mean.unsqueeze(-1).to(level), heights], -1), slope)
     gain = gain.to(mean)
     value = mean + effective_horizon.unsqueeze(-1) * gain
     lookahead = torch.zeros_like(value)
@@ -152,8 +156,9 @@ def _weighed(candidates: Candidates, outlook: Outlook, picks: Tensor) -> tuple[T
     if outlook.lookahead_weight > 0:
         among = cov.gather(-1, lines.unsqueeze(-2).expand(*cov.shape[:-1], -1))
         price = moved(torch.as_tensor(outlook.price, dtype=torch.float64), level)
-        terms = effective_horizon.to(cov), price.expand(effective_horizon.shape), ~repeated
-        lookahead = lookahead_value(level, among, prior_cov, slope[..., 1:], noise, keep, *terms)
+        terms = effective_horizon.to(level), price.expand(effective_horizon.shape), ~repeated
+        belief = level, among.to(level), prior_cov, slope[..., 1:]
+        lookahead = lookahead_value(*belief, noise, keep, *terms)
         lookahead = lookahead.to(value)
         value = value + outlook.lookahead_weight * lookahead
     value = value.masked_fill(repeated, -torch.inf)

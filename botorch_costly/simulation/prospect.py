@@ -1,6 +1,9 @@
 """The value of a query on a grid, for many trials at once.
 
-Gains and lookaheads are computed in single precision, whose error is far below their tolerance.
+Gains and lookaheads are computed in single precision, whose error is far below their tolerance. But a
+covariance is the difference of the prior and what queries have explained, and a slope divides its
+rounding error by the standard deviation of an observation. So covariances and slopes of the few highest
+peaks have double precision, and in approximate values that deviation has a lower bound.
 """
 
 from functools import cache
@@ -48,8 +51,21 @@ def grid_prospect(
     candidates = Candidates(mean, variance, lines, cov, prior_cov, belief.noise, keep)
     effective_horizon = moved(torch.as_tensor(outlook.effective_horizon), mean)
     values = rough_values(candidates, effective_horizon.expand(len(mean)).unsqueeze(-1))
-    weighed = weigh(candidates, outlook, _peaks(values))
-    return step * weighed.pick, weighed.prospect
+    peaks = _peaks(values).contiguous()
+    # Behind the lines; a repeated peak has its first place.
+    picks = lines.shape[-1] + torch.searchsorted(peaks, peaks)
+    weighed = weigh(_accurate(belief, candidates, peaks, step), outlook, picks)
+    pick = peaks.gather(-1, weighed.pick.unsqueeze(-1) - lines.shape[-1])
+    return step * pick.squeeze(-1), weighed.prospect
+
+
+def _accurate(belief: DriftingGrid, candidates: Candidates, peaks: Tensor, step: int) -> Candidates:
+    """Return the posterior at the lines and then the peaks, ``(m, k)``, in double precision."""
+    number, index = candidates.lines.shape[-1], torch.cat([candidates.lines, peaks], -1)
+    mean, variance = (term.gather(-1, index) for term in candidates[:2])
+    cov = belief.covariance_among(step * index)[..., :number, :]
+    lines = torch.arange(number, device=mean.device).expand_as(candidates.lines)
+    return Candidates(mean, variance, lines, cov, *candidates[4:])
 
 
 @cache

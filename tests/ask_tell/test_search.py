@@ -153,7 +153,8 @@ def test_first_points_of_a_list_in_order_are_spread_over_it(shape):
     found = search_on(space)
     assert found.order.sort().values.tolist() == list(range(len(found._points)))
     number = min(16, len(found._points))
-    first = found._points[found.order < number]
+    first = found.spread(number)
+    assert torch.equal(first.unique(dim=0), found._points[found.order < number].unique(dim=0))
     far = torch.cdist(found._points, first).amin(-1).max()
     assert far <= 1.2 * number ** (-1 / len(shape))
 
@@ -251,6 +252,7 @@ def test_climbs_go_side_by_side_and_the_next_search_begins_where_they_ended():
     assert fixed is cube.representatives()
     assert torch.equal(others, torch.cat([peaks, seen]))
     assert torch.equal(cube.order, torch.arange(len(fixed)))
+    assert torch.equal(cube.spread(7), fixed[:7])
     other = search_on(SQUARE)
     assert torch.equal(other.candidates(seen)[1], seen)
     other.load_state_dict(cube.state_dict())

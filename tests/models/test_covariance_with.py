@@ -148,6 +148,15 @@ def test_the_covariance_on_a_sublattice_is_that_of_the_posterior(batch, rounds, 
     torch.testing.assert_close(cov.double(), expected, rtol=0, atol=2e-5)
 
 
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
+@pytest.mark.parametrize("rounds", [0, 60])
+def test_covariances_among_points_are_those_of_the_posterior(batch, rounds):
+    model = grid(batch, rounds)
+    index = torch.randint(9, (*batch, 4), generator=torch.Generator().manual_seed(3))
+    expected = model.posterior(index.double().unsqueeze(-1)).covariance_matrix
+    torch.testing.assert_close(model.covariance_among(index), expected, rtol=0, atol=1e-10)
+
+
 def test_terms_on_a_sublattice_follow_all_changes():
     """They are stored a second time, through queries, growth, compression, restarts, views and copies."""
     generator, model = torch.Generator().manual_seed(5), grid((2, 3), 0)

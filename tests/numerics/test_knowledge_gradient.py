@@ -284,6 +284,15 @@ def test_the_rise_of_few_lines_is_the_rise_of_the_envelope(n, dtype):
     assert torch.equal(twice.flatten(), ours)
 
 
+@pytest.mark.parametrize("apart", [1e9, 1e30])
+@pytest.mark.parametrize("slope", [0.0, 1.0])
+def test_parallel_lines_may_be_far_apart(apart, slope):
+    a, b = torch.tensor([[apart, 0.0, 5.0], [0.0, -apart, 0.0]]), torch.full((2, 3), slope)
+    b[1, 2] = 1.0 + slope
+    expected = torch.tensor([0.0, (2 * torch.pi) ** -0.5])
+    torch.testing.assert_close(module.expected_rise_of_few(a, b), expected, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("between", [module.OUTCOMES, module.FAR_OUTCOMES, module.FEW_OUTCOMES])
 def test_the_mean_maximum_is_the_rough_rise_above_the_largest_line(between):
     generator = torch.Generator().manual_seed(0)

@@ -133,6 +133,20 @@ def test_approximate_values_are_never_above_and_rarely_much_below(generator):
     assert shortfall.max() < 0.6
 
 
+@pytest.mark.parametrize("noise", [1e-2, 1e-6, 1e-10])
+def test_single_precision_is_enough_for_lookaheads(noise):
+    """After a query at a point its variance is a difference of nearly equal numbers."""
+    x = torch.linspace(0, 1, 24, dtype=DOUBLE)
+    cov = (-0.5 * ((x[:, None] - x) / 0.3).square()).exp()
+    exact = candidates_of((5 * x).sin(), 0.8 * cov, cov, noise=noise)
+    single = exact._replace(prior_cov=cov.float(), keep=1.0)
+    outlook, exact = Outlook(300.0, PRICE, 0.5), exact._replace(keep=1.0)
+    for place in range(24):
+        pick = torch.tensor([place])
+        ours, expected = (weigh(term, outlook, pick).prospect for term in (single, exact))
+        torch.testing.assert_close(ours, expected, rtol=0, atol=1e-3)
+
+
 def test_a_candidate_counts_that_is_no_line():
     """Its own mean may become the largest one."""
     mean, cov = torch.zeros(3, dtype=DOUBLE), torch.eye(3, dtype=DOUBLE)

@@ -223,6 +223,23 @@ def test_few_points_find_the_lookahead_of_all_points(fine_belief, price):
     assert (lookahead[:, 0].abs() > 0.2).all()
 
 
+@pytest.mark.parametrize("noise", [1e-4, 1e-8, 1e-12])
+@pytest.mark.parametrize("lookahead_weight", [0.0, 0.5])
+def test_where_nothing_is_left_to_learn_nothing_is_gained(noise, lookahead_weight):
+    """Covariances are rounding errors there, and the standard deviation of an observation is small."""
+    x = torch.linspace(0, 1, 100, dtype=torch.float64)
+    kernel = (-0.5 * ((x[:, None] - x) / 0.4).square()).exp()
+    belief = DriftingGrid(kernel, 0.0, noise, torch.Size([2]))
+    values = (7 * x).sin()
+    for place in (*range(0, 100, 10), 99, 20, 22, 21, 24):
+        belief.observe(torch.full((2,), place), values[place].expand(2))
+    outlook = Outlook(300.0, 0.0, lookahead_weight)
+    picked, outcome = grid_prospect(belief, outlook, 0.0)
+    assert ((picked - values.argmax()).abs() <= 1).all()
+    assert (outcome.gain < 1e-6).all()
+    assert (outcome.lookahead.abs() < 0.01).all()
+
+
 @pytest.mark.parametrize("queries", [6, 15])
 def test_a_budget_is_kept_by_every_trial(queries):
     truth = DriftingFunction.on_unit_interval(40, forgetting=0.05)

@@ -117,7 +117,7 @@ class Decider:
             best = best_query(belief, self._search, now, outlook)
         else:  # all points are equally good
             opening = self._candidate_and_rivals(belief, now, beta, generator, rivals=False)[:1]
-            lines = self._search.representatives()[: LINES[-1]]
+            lines = self._search.spread(LINES[-1])
             best = best_among(belief, opening, lines, now, outlook)
         comparison = _comparison(best.mean.unsqueeze(0), best.variance.unsqueeze(0), None, beta)
         if self._query.needs_rivals:

@@ -8,6 +8,7 @@ import torch
 from botorch_costly.acquisition import TimeVaryingKG
 from botorch_costly.ask_tell.search import Search, search_of
 from botorch_costly.models import StreamingGP
+from botorch_costly.numerics.knowledge_gradient import knowledge_gradient
 from botorch_costly.numerics.promise import promise_with_gradient
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.query import Outlook
@@ -73,6 +74,25 @@ def test_no_point_of_a_fine_lattice_is_much_better(effective_horizon, queries):
     assert sum(shortfalls) / len(shortfalls) < 0.05
 
 
+def test_rounding_errors_are_not_worth_a_query():
+    """A single-precision covariance has an error that a small deviation would turn into a gain."""
+    one, effective_horizon, noise = torch.ones((), dtype=torch.float64), 300.0, 1e-8
+    line = SearchSpace({"x": Real(0.0, 1.0)})
+    points = torch.linspace(0, 1, 201, dtype=torch.float64).unsqueeze(-1)
+    for seed in (1, 9, 10):
+        generator = torch.Generator().manual_seed(seed)
+        belief = StreamingGP(Stationary("rbf", 0.15 * one.reshape(1), one), 0.0, noise)
+        for now in range(12):
+            x = torch.rand((), generator=generator).double()
+            belief.observe(torch.stack([x, one * now]), math.sin(7 * float(x) + 0.9 * seed))
+        best = best_query(belief, search_of(line, Search(), DOUBLE), 12, outlook(effective_horizon))
+        rows = torch.cat([points, best.query_at[None]])
+        mean, cov, _ = belief.snapshot(12).joint(rows)
+        gain = knowledge_gradient(mean, cov, cov.diagonal(), noise)
+        value = mean + effective_horizon * gain
+        assert value.max() - value[-1] < 0.5
+
+
 def test_the_play_has_the_posterior_of_the_belief():
     belief, search = belief_after(9, 0), search_of(SQUARE, Search(4, 0.2), DOUBLE)
     best = best_query(belief, search, NOW, outlook(9.0, 0.5))
@@ -130,6 +150,23 @@ def test_a_lookahead_is_computed_for_three_points_on_two_hills(monkeypatch):
     assert len(lines) == LINES[1]
     prior = covariance(belief.kernel, picks[1:2], picks) / belief.kernel.outputscale
     assert prior[0, 2] <= 0.8
+
+
+def test_the_gradient_of_a_promise_near_certainty_is_that_of_its_value():
+    """The deviation of an observation is at its lower bound there."""
+    one = torch.ones((), dtype=torch.float64)
+    belief = StreamingGP(Stationary("rbf", 0.4 * one.reshape(1), one), 0.0, 1e-9)
+    belief.observe(torch.tensor([0.5, 0.0]).double(), 0.0)
+    snapshot = belief.snapshot(1)
+    form, X = snapshot.form, torch.tensor([[0.492], [0.495], [0.504], [0.509]]).double()
+    lines = snapshot.project(torch.linspace(0, 1, 5).double().unsqueeze(-1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("botorch_costly.numerics.knowledge_gradient._ROUNDING", 1e-3 / 2.2e-16)
+        promise = promise_with_gradient(form, lines, 1.0, 1e-9, one.reshape(1))
+        low, high = (promise(X + step)[0] for step in (-1e-6, 1e-6))
+        gradient = promise(X)[1].squeeze(-1)
+    assert gradient.abs().min() > 0.1
+    torch.testing.assert_close(gradient, (high - low) / 2e-6, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("family", ["matern12", "matern52", "rbf"])

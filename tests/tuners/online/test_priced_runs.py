@@ -7,6 +7,8 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly import errors
+from botorch_costly.tuners.online import decider
+from botorch_costly.tuners.online.priced_play import best_among
 from tests.cases import quick
 from tests.tuners.online.playing import ARMS, SPACES, play, priced, reward_of, through_a_file
 
@@ -174,3 +176,24 @@ def test_more_queries_than_rounds_are_named():
         ):
             priced(ARMS, query=query)
     priced(ARMS, query=bc.PricedQuery(budget=60))
+
+
+# -- the first round ------------------------------------------------------------------------------
+
+
+def test_the_first_query_is_weighed_by_points_that_are_spread_over_a_list(monkeypatch):
+    considered = []
+
+    def watched(belief, picks, lines, now, outlook):
+        considered.append(lines)
+        return best_among(belief, picks, lines, now, outlook)
+
+    monkeypatch.setattr(decider, "best_among", watched)
+    space = bc.SearchSpace({"n": bc.Integer(1, 200)})
+    tuner = priced(space, query=bc.PricedQuery(price=0.1), initial_rounds=0)
+    tuner.ask()
+    (lines,) = considered
+    assert len(lines) == 32
+    assert lines.squeeze(-1).sort().values.diff().max() < 0.1
+    assert lines.min() < 0.1
+    assert lines.max() > 0.9
