@@ -46,7 +46,10 @@ def test_where_configurations_matter_tuning_pays():
     )  # before the first query it is a half; a run of 60 intervals tells no more
     assert 0 < found.advantage < 3.2  # of 0.5 over 0.1
     assert found.has_paid
-    assert "One that earns more now is known." in str(found)
+    told = (
+        "which most of them deny" if found.negative > 2 / 3 else "One that earns more now is known."
+    )
+    assert told in str(found)
 
 
 def test_where_only_chance_speaks_tuning_cannot_help():
