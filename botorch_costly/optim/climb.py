@@ -29,7 +29,6 @@ _STEPS_UNASKED = 24  # of L-BFGS, before it waits for a device
 # Cancellation in a posterior variance leaves about this much noise in a value (relative to 1). A search
 # for a smaller gradient would wander in it until its last iteration.
 _VALUE_TOLERANCE = 1e-10
-
 _CACHE_BYTES = 2**21  # of a core
 
 ClimbOn = Callable[[Tensor], Maxima]  # points, batch_shape x k x d -> points further up
@@ -58,15 +57,29 @@ def climb(
         warm: Number of starts, the last ones, that are near a maximum already; they take no first steps,
             which are long.
     """
-    if start.dim() == 3 and is_near(start) and isinstance(function, DivisibleFunction):
-        size = max(_CACHE_BYTES // function.entry_bytes, 1)
-        if len(start) > size:
-            blocks = (slice(first, first + size) for first in range(0, len(start), size))
-            climbs = [
-                climb(function.entries(rows), start[rows], bandwidth, max_iter, warm)
-                for rows in blocks
-            ]
-            return MergedMaxima(*map(torch.cat, zip(*climbs, strict=True)))
+    blocks = [
+        _climb_block(part, rows, bandwidth, max_iter, warm)
+        for part, rows in _blocks(function, start)
+    ]
+    return (
+        blocks[0] if len(blocks) == 1 else MergedMaxima(*map(torch.cat, zip(*blocks, strict=True)))
+    )
+
+
+def _blocks(function: SmoothFunction, start: Tensor) -> list[tuple[SmoothFunction, Tensor]]:
+    """Return smaller batches of functions with their starts, or all of it on another device."""
+    if start.dim() != 3 or not is_near(start) or not isinstance(function, DivisibleFunction):
+        return [(function, start)]
+    size = max(_CACHE_BYTES // function.entry_bytes, 1)
+    if size >= len(start):
+        return [(function, start)]
+    firsts = range(0, len(start), size)
+    return [(function.entries(slice(i, i + size)), start[i : i + size]) for i in firsts]
+
+
+def _climb_block(
+    function: SmoothFunction, start: Tensor, bandwidth: float, max_iter: int, warm: int
+) -> MergedMaxima:
     second_order, cube = function.second_order, unit_cube(start)
     by_lbfgs = partial(_climb_by_lbfgs, function, max_iter)
     # Autograd's bookkeeping is a tenth of the time of small problems with a closed form.

@@ -34,7 +34,7 @@ from botorch_costly.optim.quasi_newton import (
     dot,
     quasi_newton_direction,
 )
-from botorch_costly.optim.smooth import ValueAndGradient
+from botorch_costly.optim.smooth import ValueAndGradient, evaluated
 
 _CHECK = 4  # iterations between two checks
 _FIRST_WAIT = 24  # first iteration that waits for a device other than a CPU
@@ -191,12 +191,8 @@ def _evaluate(
     value_and_gradient: ValueAndGradient,
     points: Tensor,  # shape: (*batch, k, d)
 ) -> tuple[Tensor, Tensor]:  # shapes: (*batch, k, 1), (*batch, k, d)
-    value, gradient = value_and_gradient(points)
-    fits = value.shape == points.shape[:-1] and gradient.shape == points.shape
-    received = (tuple(value.shape), tuple(gradient.shape))
-    expected = f"values and gradients of shapes {(tuple(points.shape[:-1]), tuple(points.shape))}"
-    check(fits, "value_and_gradient", expected, received, InvalidShapeError)
-    return value[..., None].to(points), gradient.to(points)
+    value, gradient = evaluated(value_and_gradient, points)
+    return value[..., None], gradient
 
 
 def _begin(

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.device import moved
+from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.numerics.expansion import Quadratic
 
 Acquisition = Callable[[Tensor], Tensor]  # batch_shape x n x 1 x d -> batch_shape x n
@@ -130,6 +131,23 @@ def by_autograd(function: Callable[[Tensor], Tensor]) -> ValueAndGradient:
         return value.detach(), gradient
 
     return value_and_gradient
+
+
+def evaluated(
+    value_and_gradient: ValueAndGradient,
+    points: Tensor,  # shape: (*batch, k, d)
+) -> tuple[Tensor, Tensor]:  # shapes: (*batch, k), (*batch, k, d)
+    """Return values and gradients at points, in their dtype.
+
+    Raises:
+        InvalidShapeError: If values or gradients have other shapes.
+    """
+    value, gradient = value_and_gradient(points)
+    fits = value.shape == points.shape[:-1] and gradient.shape == points.shape
+    received = (tuple(value.shape), tuple(gradient.shape))
+    expected = f"values and gradients of shapes {(tuple(points.shape[:-1]), tuple(points.shape))}"
+    check(fits, "value_and_gradient", expected, received, InvalidShapeError)
+    return value.to(points), gradient.to(points)
 
 
 def in_box(function: SmoothFunction, lower: Tensor, width: Tensor) -> SmoothFunction:

@@ -1,5 +1,7 @@
 """A posterior frozen at one round, and batched upper bounds, equal to single ones."""
 
+from importlib import import_module
+
 import pytest
 import torch
 
@@ -16,6 +18,7 @@ from botorch_costly.optim.suppression import suppress
 from tests.acquisition.beliefs import NOW, streaming
 from tests.registry.models import MODELS
 
+climbing = import_module("botorch_costly.optim.climb")  # a function has the name of its module
 BETA, BANDWIDTH = 2.0, 0.2
 
 
@@ -89,6 +92,20 @@ def test_three_beliefs_have_the_optima_of_each(family, within):
         torch.testing.assert_close(together.points[i, :number], alone.points[0], **close)
         torch.testing.assert_close(together.values[i, :number], alone.values[0], **close)
         assert (together.values[i, number:] == -torch.inf).all()
+
+
+@pytest.mark.parametrize("entries", [1, 2, 3])
+def test_a_batch_in_blocks_has_the_optima_of_the_whole(monkeypatch, entries):
+    belief = beliefs(3)
+    starts = torch.rand(20, 3, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    width = torch.tensor([[0.5], [1.0], [2.0]], dtype=torch.float64)
+    bound = Snapshot(belief).upper_bound(width)
+    whole = climb(bound, starts.expand(3, 20, 3), BANDWIDTH, 100)
+    monkeypatch.setattr(climbing, "_CACHE_BYTES", entries * bound.entry_bytes)
+    blocks = climb(bound, starts.expand(3, 20, 3), BANDWIDTH, 100)
+    assert len(climbing._blocks(bound, starts.expand(3, 20, 3))) == -(-3 // entries)
+    torch.testing.assert_close(blocks.points, whole.points, atol=1e-6, rtol=0)
+    torch.testing.assert_close(blocks.values, whole.values, atol=1e-8, rtol=0)
 
 
 def test_means_and_variances_of_a_batch_are_those_of_each():

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from botorch_costly.errors import InvalidShapeError
 from botorch_costly.optim.sign_steps import climb_by_signs
 from botorch_costly.optim.smooth import by_autograd
 
@@ -81,3 +82,28 @@ def test_a_start_that_meets_numbers_that_are_not_finite_is_returned_with_the_lea
     assert torch.equal(end[bad], start[bad])
     assert (values[bad] == -torch.inf).all()
     assert values[~bad].isfinite().all()
+
+
+def test_warm_starts_are_evaluated_once():
+    counts = []
+
+    def counted(X):
+        counts.append(X.shape[-2])
+        return by_autograd(hills)(X)
+
+    climb_by_signs(counted, points(9), 3, warm=4)
+    climb_by_signs(counted, points(4), 3, warm=4)
+    assert counts == [9, 5, 5, 5, 4]
+
+
+def test_a_function_of_the_wrong_shape_is_named_before_the_first_step():
+    with pytest.raises(InvalidShapeError, match="value_and_gradient"):
+        climb_by_signs(by_autograd(lambda X: X.sum()), points(3), 5)
+
+
+def test_slopes_of_another_precision_are_taken_to_that_of_the_points():
+    exact = by_autograd(lambda X: hills(X.double()))
+    end, values = climb_by_signs(
+        lambda X: tuple(t.double() for t in exact(X)), points(6).float(), 5
+    )
+    assert end.dtype == values.dtype == torch.float32
