@@ -8,7 +8,6 @@ looks less often on a device at what is left of it, so a tie may go the other wa
 
 import argparse
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import torch
 
 import botorch_costly as bc
-from benchmarks.harness.clock import synchronize
+from benchmarks.harness.clock import timed
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.record import Row, told, write_results
 from botorch_costly.plain import as_number
@@ -77,8 +76,8 @@ def measure(name: str, device: str, evaluations: int, asks: int, seed: int) -> R
             asked = []
             for place, optimizer in copies.items():
                 optimizer.load_state_dict(played.state_dict())
-                spent, again = _timed(optimizer.ask, place)
-                times[place].append(spent)
+                spent, again = timed(optimizer.ask, place)
+                times[place].append(1e-3 * spent)
                 asked.append(again.config)
             same += _is_near(asked[0], asked[-1])
         tell(played, played.ask())
@@ -86,14 +85,6 @@ def measure(name: str, device: str, evaluations: int, asks: int, seed: int) -> R
         "optimizer": name, "device": device, "evaluations": evaluations, "asks": asks, "seed": seed,
         "seconds": median(times[device]), "cpu_seconds": median(times["cpu"]), "same": same,
     }  # fmt: skip
-
-
-def _timed(call: Callable[[], Any], device: str) -> tuple[float, Any]:
-    synchronize(device)
-    began = time.perf_counter()
-    result = call()
-    synchronize(device)
-    return time.perf_counter() - began, result
 
 
 def _is_near(config: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

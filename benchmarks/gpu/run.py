@@ -114,15 +114,14 @@ def hour(measurements: Sequence[Measurement], options: argparse.Namespace) -> li
         began = time.monotonic()
         output = results / "output" / f"{measurement.name}.txt"
         state, status = run(command, min(left, 60 * minutes), output)
+        origin = provenance(NAME, [])
         row = {
             "name": measurement.name,
             "command": measurement.tiny if options.tiny else measurement.command,
             "state": state,
             "status": status,
             "seconds": round(time.monotonic() - began, 1),
-            **{
-                key: provenance(NAME, [])[key] for key in ("commit", "versions", "hardware", "time")
-            },
+            **{key: origin[key] for key in ("commit", "versions", "hardware", "time")},
         }
         with log.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")

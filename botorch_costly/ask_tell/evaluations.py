@@ -10,8 +10,8 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.ledger import Ledger
+from botorch_costly.ask_tell.points import SAME, among
 from botorch_costly.ask_tell.round_tariff import RoundTariff
-from botorch_costly.ask_tell.search import SAME, among
 from botorch_costly.ask_tell.tariff import Stock
 from botorch_costly.errors import check
 from botorch_costly.records import Decision, Observation

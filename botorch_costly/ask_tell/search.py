@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 from torch.quasirandom import SobolEngine
 
+from botorch_costly.ask_tell.points import any_largest
 from botorch_costly.device import is_near, moved
-from botorch_costly.errors import HorizonExceededError, check, check_count, check_positive
+from botorch_costly.errors import check_count, check_positive
 from botorch_costly.numerics.distinct_rows import sorted_rows
 from botorch_costly.optim.far_rival import far_rival
 from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
@@ -25,12 +26,11 @@ from botorch_costly.optim.starts import box_at, from_unit_cube, spread_order, un
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
 
-SAME = 1e-9  # distance of two encodings of one configuration of a list
 CLOSE = 1e-3  # in a continuous space, nearer configurations are not worth a second evaluation
 LARGEST_LATTICE = 2000  # number of configurations above which a lattice is searched as continuous
+_RENEWED = 4  # a search that renews another takes the random starts divided by this
 # A constant function, as before the first reward, has an optimum at every start: without a limit the
 # number of starts would double with every search.
-_RENEWED = 4  # a search that renews another takes the random starts divided by this
 _MOST_WARM_STARTS = 64
 _REPRESENTATIVES = 256  # number of points that represent the space
 _STRETCHED = 1.6  # moves as many more points out of the cube; they are clipped to its faces
@@ -384,41 +384,3 @@ def _lattice(space: SearchSpace) -> Tensor:
         listed = row.unsqueeze(-1) + stride * (there - here)
         columns.append(listed.masked_fill((there < 0) | (there >= size), -1))
     return torch.cat(columns, -1)
-
-
-def among(points: Tensor, asked: Tensor, distance: float) -> Tensor:
-    """Return which points lie within a distance of one asked for, bool, shape ``(m,)``."""
-    return (torch.cdist(points, asked, p=torch.inf) <= distance).any(-1)
-
-
-def unasked(listed: Tensor, asked: Tensor) -> Tensor:
-    """Return which points of a list have not been asked for, bool, shape ``(n,)``.
-
-    Raises:
-        HorizonExceededError: If all have been asked for.
-    """
-    left, count = ~among(listed, asked, SAME), len(listed)
-    expected = f"at most {count} evaluations, all that are listed"
-    check(bool(left.any()), "ask", expected, count + 1, HorizonExceededError)
-    return left
-
-
-def any_largest(values: Tensor, generator: torch.Generator) -> Tensor:
-    """Return the index of a largest value, drawn among equal ones, shape ``(1,)``.
-
-    All values of an acquisition function may be equal: the first point must not always win.
-    """
-    best = (values == values.max()).nonzero().squeeze(-1)
-    drawn = torch.randint(len(best), (1,), generator=generator, device=generator.device)
-    return best[drawn.to(best.device)]
-
-
-def perturbed(
-    space: SearchSpace, points: Tensor, distance: float, generator: torch.Generator
-) -> Tensor:
-    """Return a normally distributed configuration around each encoded one, same shape.
-
-    The generator is on the CPU, and the distance is the standard deviation in the unit cube.
-    """
-    noise = torch.randn(points.shape, generator=generator, dtype=torch.float64).to(points)
-    return space.round((points + distance * noise).clamp(0, 1))

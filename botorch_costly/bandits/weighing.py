@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from botorch_costly.bandits.strategy import Advice, ArmBelief
-from botorch_costly.device import moved
 from botorch_costly.query.rule import Comparison, Outlook, Prospect
 from botorch_costly.query.weighing import FORESEEN, Candidates, best_values, rough_values, weigh
 
@@ -81,8 +80,6 @@ def _prospect(belief: ArmBelief, only: Tensor | None, outlook: Outlook) -> tuple
     elif mean.shape[-1] <= FORESEEN:
         picks = arms
     else:
-        effective_horizon = moved(torch.as_tensor(outlook.effective_horizon), mean)
-        values = rough_values(candidates, effective_horizon.expand(len(mean)).unsqueeze(-1))
-        picks = best_values(values)
+        picks = best_values(rough_values(candidates, outlook))
     weighed = weigh(candidates, outlook._replace(price=price), picks)
     return weighed.pick, Prospect(*(unit * torch.as_tensor(term) for term in weighed.prospect))

@@ -1,7 +1,8 @@
 """A posterior frozen at one round, for one model or a batch, and its upper confidence bound."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from botorch_costly.numerics.projection import Joint, Projection, joint, project
 from botorch_costly.numerics.radial import FAMILIES
 from botorch_costly.optim.smooth import SecondOrder, ValueAndGradient
 
+Result = TypeVar("Result")
 _ANSWERS = 4  # number of tensors for which moments are cached
 
 
@@ -41,6 +43,20 @@ class _Stored:
         self.rough: tuple[ClosedForm, _Stored] | None = None
         self.answers: list[tuple[Tensor, int, Moments]] = []
         self.projections: list[tuple[Tensor, int, Projection]] = []
+
+
+def _remembered(
+    results: list[tuple[Tensor, int, Result]], X: Tensor, most: int, compute: Callable[[], Result]
+) -> Result:
+    """Return the result at a tensor that is the same in every round; the last ``most`` are kept."""
+    if torch.is_inference_mode_enabled() or X.is_inference():
+        return compute()  # cached tensors must also work outside of this mode
+    for points, version, result in results:
+        if points is X and version == X._version:
+            return result
+    result = compute()
+    results[:] = [*results, (X, X._version, result)][-most:]
+    return result
 
 
 @dataclass(frozen=True)
@@ -129,14 +145,10 @@ class Snapshot:
             is_fixed: Whether the tensor is the same in every round; the last such result is then cached.
         """
         with torch.no_grad():
-            rows, stored = self.configurations(X), self._stored.projections
-            if not is_fixed or torch.is_inference_mode_enabled() or X.is_inference():
+            rows = self.configurations(X)
+            if not is_fixed:
                 return project(self.form, rows)
-            for points, version, projection in stored:
-                if points is X and version == X._version:
-                    return projection
-            stored[:] = [(X, X._version, project(self.form, rows))]
-            return stored[0][2]
+            return _remembered(self._stored.projections, X, 1, lambda: project(self.form, rows))
 
     def joint(self, X: Tensor) -> Joint:
         """Return the joint moments of the function at ``X``, ``q x d``."""
@@ -157,16 +169,7 @@ class Snapshot:
         """
         with torch.no_grad():
             rows, answers = self.configurations(X), self._stored.answers
-            if torch.is_inference_mode_enabled() or X.is_inference():
-                return moments(
-                    self.form, rows
-                )  # cached tensors must also work outside of this mode
-            for points, version, answer in answers:
-                if points is X and version == X._version:
-                    return answer
-            answer = moments(self.form, rows)
-            answers[:] = [*answers[1 - _ANSWERS :], (X, X._version, answer)]
-            return answer
+            return _remembered(answers, X, _ANSWERS, lambda: moments(self.form, rows))
 
     def mean_and_variance(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and variance of the function at ``X``, in units of the rewards.

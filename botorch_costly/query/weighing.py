@@ -114,13 +114,19 @@ def best_values(values: Tensor) -> Tensor:
     return values.topk(min(FORESEEN, values.shape[-1]), -1).indices.sort(-1).values
 
 
+def horizon_of(outlook: Outlook, mean: Tensor) -> Tensor:
+    """Return the effective horizon beside means ``(*batch, c)``, shape ``(*batch, 1)``."""
+    effective_horizon = moved(torch.as_tensor(outlook.effective_horizon), mean)
+    return effective_horizon.expand(mean.shape[:-1]).unsqueeze(-1)
+
+
 @torch.inference_mode()
-def rough_values(candidates: Candidates, effective_horizon: Tensor) -> Tensor:
+def rough_values(candidates: Candidates, outlook: Outlook) -> Tensor:
     """Return the approximate value ``mean + H gain`` of a query at each candidate, ``(*batch, c)``.
 
     Args:
         candidates: Posterior at the candidates.
-        effective_horizon: ``H``, shape ``(*batch, 1)``.
+        outlook: Weight of the gain.
     """
     mean, variance, lines, cov, prior_cov, noise, _ = candidates
     # A query at a candidate raises the mean of each line, and its own.
@@ -132,15 +138,14 @@ def rough_values(candidates: Candidates, effective_horizon: Tensor) -> Tensor:
     surprise = rough_surprise(own, noise, prior)
     slope = rises * surprise.rsqrt().unsqueeze(-2)
     gain = mean_maximum(intercept, slope, FEW_OUTCOMES) - intercept.amax(-2)
-    return mean + effective_horizon * gain.clamp_min(0).to(mean)
+    return mean + horizon_of(outlook, mean) * gain.clamp_min(0).to(mean)
 
 
 @torch.inference_mode()  # autograd's bookkeeping is a tenth of the time of small problems
 def _weighed(candidates: Candidates, outlook: Outlook, picks: Tensor) -> tuple[Tensor, ...]:
     """Return the fields of the best of the ``picks``: index, mean, gain and lookahead."""
     mean, variance, lines, cov, prior_cov, noise, keep = candidates
-    effective_horizon = moved(torch.as_tensor(outlook.effective_horizon), mean)
-    effective_horizon = effective_horizon.expand(mean.shape[:-1])
+    effective_horizon = horizon_of(outlook, mean)
     level, mean = mean.gather(-1, lines).to(prior_cov), mean.gather(-1, picks)
     own = variance.gather(-1, picks).to(cov)
     # Of the lines by a query at each of the picks, (*batch, k, n), and of the pick itself.
@@ -149,20 +154,21 @@ def _weighed(candidates: Candidates, outlook: Outlook, picks: Tensor) -> tuple[T
     heights = level.unsqueeze(-2).expand(*own.shape, -1)
     gain = expected_rise_of_few(torch.cat([mean.unsqueeze(-1).to(level), heights], -1), slope)
     gain = gain.to(mean)
-    value = mean + effective_horizon.unsqueeze(-1) * gain
+    value = mean + effective_horizon * gain
     lookahead = torch.zeros_like(value)
     repeated = torch.zeros_like(picks, dtype=torch.bool)
     torch.eq(picks[..., 1:], picks[..., :-1], out=repeated[..., 1:])
     if outlook.lookahead_weight > 0:
         among = cov.gather(-1, lines.unsqueeze(-2).expand(*cov.shape[:-1], -1))
         price = moved(torch.as_tensor(outlook.price, dtype=torch.float64), level)
-        terms = effective_horizon.to(level), price.expand(effective_horizon.shape), ~repeated
+        lasting = effective_horizon.squeeze(-1)
+        terms = lasting.to(level), price.expand(lasting.shape), ~repeated
         belief = level, among.to(level), prior_cov, slope[..., 1:]
         lookahead = lookahead_value(*belief, noise, keep, *terms)
         lookahead = lookahead.to(value)
         value = value + outlook.lookahead_weight * lookahead
     value = value.masked_fill(repeated, -torch.inf)
-    tie = TIE * (1 + effective_horizon.unsqueeze(-1))
+    tie = TIE * (1 + effective_horizon)
     equal = value >= value.amax(-1, keepdim=True) - tie
     place = equal.to(torch.uint8).argmax(-1, keepdim=True)
     columns = picks, mean, gain, lookahead

@@ -11,7 +11,6 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from botorch_costly.device import moved
 from botorch_costly.models import DriftingGrid
 from botorch_costly.numerics.drift import retention_float
 from botorch_costly.optim import chain_local_maxima
@@ -49,9 +48,7 @@ def grid_prospect(
     places, keep = step * lines, retention_float(forgetting, 1)
     prior_cov = belief.prior_cov[places.unsqueeze(-1), places.unsqueeze(-2)].float()
     candidates = Candidates(mean, variance, lines, cov, prior_cov, belief.noise, keep)
-    effective_horizon = moved(torch.as_tensor(outlook.effective_horizon), mean)
-    values = rough_values(candidates, effective_horizon.expand(len(mean)).unsqueeze(-1))
-    peaks = _peaks(values).contiguous()
+    peaks = _peaks(rough_values(candidates, outlook)).contiguous()
     # Behind the lines; a repeated peak has its first place.
     picks = lines.shape[-1] + torch.searchsorted(peaks, peaks)
     weighed = weigh(_accurate(belief, candidates, peaks, step), outlook, picks)

@@ -1,7 +1,5 @@
 """A posterior frozen at one round, and batched upper bounds, equal to single ones."""
 
-from importlib import import_module
-
 import pytest
 import torch
 
@@ -12,13 +10,13 @@ from botorch_costly.models.snapshot import HasSnapshots, Snapshot
 from botorch_costly.numerics.cholesky import factorize
 from botorch_costly.numerics.closed_form import closed_form
 from botorch_costly.numerics.stationary import Stationary, covariance
+from botorch_costly.optim import climb as climbing
 from botorch_costly.optim.climb import climb
 from botorch_costly.optim.smooth import AgingFunction, SmoothFunction
 from botorch_costly.optim.suppression import suppress
 from tests.acquisition.beliefs import NOW, streaming
 from tests.registry.models import MODELS
 
-climbing = import_module("botorch_costly.optim.climb")  # a function has the name of its module
 BETA, BANDWIDTH = 2.0, 0.2
 
 

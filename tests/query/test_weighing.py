@@ -116,7 +116,7 @@ def test_whatever_the_numbers_are_a_point_is_picked(number, generator):
 def test_what_is_weighed_is_not_changed(generator):
     given = belief((3,), 5, generator)
     before = [term.clone() for term in given[:5]]
-    rough_values(given, torch.full((3, 1), 5.0, dtype=DOUBLE))
+    rough_values(given, Outlook(5.0))
     weigh(given, Outlook(5.0, PRICE, 0.5), torch.arange(5).expand(3, -1))
     for term, kept in zip(given[:5], before, strict=True):
         assert torch.equal(term, kept)
@@ -124,9 +124,9 @@ def test_what_is_weighed_is_not_changed(generator):
 
 def test_approximate_values_are_never_above_and_rarely_much_below(generator):
     given = belief((40,), 12, generator)
-    horizon = torch.full((40, 1), 10.0, dtype=DOUBLE)
+    horizon = 10.0
     gain = knowledge_gradient(given.mean, given.cov, given.variance, NOISE)
-    exact, ours = given.mean + horizon * gain, rough_values(given, horizon)
+    exact, ours = given.mean + horizon * gain, rough_values(given, Outlook(horizon))
     assert (ours <= exact + 1e-9).all()
     shortfall = (exact - ours) / (horizon * gain).clamp_min(0.1)
     assert shortfall.mean() < 0.12
@@ -153,7 +153,7 @@ def test_a_candidate_counts_that_is_no_line():
     given = candidates_of(mean, cov, cov, torch.tensor([0]), noise=1e-9)
     weighed = weigh(given, Outlook(1.0), torch.tensor([2]))
     assert weighed.prospect.gain == pytest.approx(1 / math.sqrt(2 * math.pi), abs=1e-6)
-    values = rough_values(given, torch.ones(1, dtype=DOUBLE))
+    values = rough_values(given, Outlook(1.0))
     assert values[1] == pytest.approx(values[2])
     assert values[2] > 0.35
 

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.design import sobol
-from botorch_costly.ask_tell.search import CLOSE, SAME, Search, all_points, among, perturbed
+from botorch_costly.ask_tell.points import SAME, among, perturbed
+from botorch_costly.ask_tell.search import CLOSE, Search, all_points
 from botorch_costly.device import Tkwargs
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.numerics.robust import rewards_at, tempered

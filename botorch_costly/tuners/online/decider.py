@@ -123,11 +123,8 @@ class Decider:
         if self._query.needs_rivals:
             others = self._candidate_and_rivals(belief, now, beta, generator, rivals=True)
             others = others[(others != best.play).any(-1)]
-            points, covariances = (
-                torch.cat([best.play.unsqueeze(0), others]),
-                self._query.reads_covariances,
-            )
-            comparison = comparison_of(belief, points, now, beta, covariances)
+            points = torch.cat([best.play.unsqueeze(0), others])
+            comparison = comparison_of(belief, points, now, beta, self._query.reads_covariances)
         # Keep the jointly computed mean and prospect: recomputed ones may differ in the last bits.
         comparison = comparison._replace(mean=best.mean, prospect=best.prospect)
         verdict = self._query(comparison, progress, generator)

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from botorch_costly.acquisition import TimeVaryingUCB
 from botorch_costly.ask_tell.search import SpaceSearch
-from botorch_costly.device import moved
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.snapshot import Snapshot
 from botorch_costly.numerics.drift import retention_float
@@ -19,6 +18,7 @@ from botorch_costly.query import Outlook, Prospect
 from botorch_costly.query.weighing import (
     FORESEEN,
     Candidates,
+    horizon_of,
     lines_among,
     rough_values,
     spread_bonus,
@@ -63,8 +63,7 @@ def best_query(belief: StreamingGP, search: SpaceSearch, now: int, outlook: Outl
     if len(others):
         here = together(rough.project(others), here)
     candidates, lines = _candidates(rough, here, _line_bonus(search, others), belief.noise)
-    horizon = moved(torch.as_tensor(outlook.effective_horizon).reshape(1), here.mean)
-    values = rough_values(candidates, horizon)
+    horizon, values = horizon_of(outlook, here.mean), rough_values(candidates, outlook)
     best = torch.stack([candidates.mean, values]).topk(min(_CLIMBED, len(points))).indices
     weights = torch.stack([torch.zeros_like(horizon), horizon])
     promise = _Promise(rough, lines, belief.noise, weights)

@@ -10,7 +10,7 @@ from botorch_costly.acquisition import EntropySearchPerCost, representers
 from botorch_costly.acquisition.representers import log_improvement
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
-from botorch_costly.ask_tell.search import SAME, perturbed, unasked
+from botorch_costly.ask_tell.points import SAME, perturbed, unasked
 from botorch_costly.ask_tell.state import without_trace
 from botorch_costly.ask_tell.strategy import Proposal, Strategy
 from botorch_costly.models.ensemble import HyperparameterEnsemble

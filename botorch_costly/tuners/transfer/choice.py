@@ -10,15 +10,8 @@ from torch import Generator, Tensor
 from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
-from botorch_costly.ask_tell.search import (
-    CLOSE,
-    SAME,
-    all_points,
-    among,
-    any_largest,
-    perturbed,
-    unasked,
-)
+from botorch_costly.ask_tell.points import SAME, among, any_largest, perturbed, unasked
+from botorch_costly.ask_tell.search import CLOSE, all_points
 from botorch_costly.ask_tell.state import without_trace
 from botorch_costly.ask_tell.strategy import Proposal, Strategy
 from botorch_costly.models.task_ensemble import TaskEnsemble
