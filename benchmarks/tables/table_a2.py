@@ -27,6 +27,15 @@ from botorch_costly.simulation import GridPolicy
 RATES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 KAPPAS = (0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
 EXTRA_KAPPAS = (0.7, 0.9)
+PERIODS = (
+    25,
+    50,
+    100,
+    150,
+    200,
+    300,
+)  # rounds between restarts, beside those of ``restart_period``
+MERGED = " merged"  # behind the name of a row whose rivals are beyond the bandwidth
 
 
 def restart_period(forgetting: float, horizon: int) -> int:
@@ -55,19 +64,30 @@ def policies(forgetting: float, horizon: int) -> list[GridPolicy]:
         GridPolicy(f"TV-GP-UCB Ber({p:.1f}) as printed", BernoulliQuery(p), ages=False)
         for p in RATES
     ]
-    confident = [GridPolicy(f"CE-GP-UCB @{k:.2f}", ConfidenceQuery(k)) for k in KAPPAS]
     return [
         restarting(forgetting, horizon),
         GridPolicy("TV-GP-UCB", AlwaysQuery()),
         *coin,
         *still,
-        *confident,
-        GridPolicy("CE-GP-UCB @*", ConfidenceBoundQuery()),
+        *confident(),
+    ]
+
+
+def confident(*, merges: bool = False) -> list[GridPolicy]:
+    """Return the rows of the confidence rules, perhaps without rivals within the bandwidth."""
+    rules = {f"{k:.2f}": ConfidenceQuery(k) for k in KAPPAS} | {"*": ConfidenceBoundQuery()}
+    end = MERGED if merges else ""
+    return [
+        GridPolicy(f"CE-GP-UCB @{name}{end}", rule, merges=merges) for name, rule in rules.items()
     ]
 
 
 def extra_policies() -> list[GridPolicy]:
-    """Return rows the paper has not: the rule with covariances, and without a rival when alone."""
+    """Return rows that the paper lacks.
+
+    They are the rule with covariances, the rule without a rival of a lone optimum, rivals merged as by
+    the mean shift that the paper describes for networks, and other periods of R-GP-UCB.
+    """
     joint = [
         GridPolicy(f"CE-GP-UCB joint @{k:.2f}", ConfidenceQuery(k, joint=True), joint=True)
         for k in EXTRA_KAPPAS
@@ -76,7 +96,11 @@ def extra_policies() -> list[GridPolicy]:
         GridPolicy(f"CE-GP-UCB literal @{k:.2f}", ConfidenceQuery(k), lone_rival=False)
         for k in EXTRA_KAPPAS
     ]
-    return joint + literal
+    restarts = [
+        GridPolicy(f"R-GP-UCB N={period}", AlwaysQuery(), forgetting=0.0, restart_every=period)
+        for period in PERIODS
+    ]
+    return [*joint, *literal, *confident(merges=True), *restarts]
 
 
 class Paid(NamedTuple):

@@ -1,5 +1,6 @@
 """Table A2 in words: ours beside the printed numbers, and whether its three claims hold, case by case."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -9,10 +10,12 @@ import numpy as np
 
 from benchmarks.harness.record import part_of
 from benchmarks.tables.paper import FORGETTING_RATES, PAPER_SIZE, TABLE_A2, Cell
+from benchmarks.tables.table_a2 import MERGED
 
 FULL_FEEDBACK_MARGIN = 0.02
 CURVE_MARGIN = 0.03
 BERNOULLI_MARGIN = 0.04
+_ROUNDED = 5e-4, 0.5  # by which printed regrets and queries may be rounded
 
 Table = Mapping[str, Mapping[float, Cell]]  # policy, then forgetting rate
 
@@ -128,17 +131,56 @@ def regret_at(curve: Iterable[Cell], queries: float) -> tuple[float, str]:
     return float(np.interp(queries, cost, regret)), note
 
 
+def cell_by_cell(ours: Table, printed: Table = TABLE_A2) -> str:
+    """Return in how many cells of the confidence rules both means agree within two standard errors."""
+    names = [name for name in printed if name.startswith("CE-GP-UCB @")]
+    lines = []
+    for kind, end in (("every other local maximum is a rival", ""), ("rivals are merged", MERGED)):
+        pairs = [
+            (ours[name + end][forgetting], cell)
+            for name in names
+            for forgetting, cell in printed[name].items()
+            if forgetting in ours.get(name + end, {})
+        ]
+        if pairs:
+            agree = [agreement(mine, theirs) for mine, theirs in pairs]
+            regret, queries = (sum(which) for which in zip(*agree, strict=True))
+            lines.append(
+                f"confidence rules, cell by cell within two standard errors, {kind}: regret {regret},"
+                f" queries {queries}, both {sum(map(all, agree))} of {len(pairs)}"
+            )
+    return "\n".join(lines)
+
+
+def agreement(ours: Cell, printed: Cell) -> tuple[bool, bool]:
+    """Return whether mean regrets, and mean queries, differ by at most two standard errors.
+
+    Both means are over as many trials as the paper has.
+    """
+    trials, (digits, count) = PAPER_SIZE[0], _ROUNDED
+    regret_error = math.hypot(ours.regret_std, printed.regret_std) / math.sqrt(trials)
+    queries_error = math.hypot(ours.queries_std, printed.queries_std) / math.sqrt(trials)
+    return (
+        abs(ours.regret - printed.regret) <= 2 * regret_error + digits,
+        abs(ours.queries - printed.queries) <= 2 * queries_error + count,
+    )
+
+
 def text(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the table as text, with its verdicts."""
     ours = table_of(rows)
-    return "\n\n".join([size(rows), text_table(ours), text_verdicts(judge(ours))])
+    verdicts = f"{text_verdicts(judge(ours))}\n{cell_by_cell(ours)}"
+    return "\n\n".join([size(rows), text_table(ours), verdicts])
 
 
 def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the table in Markdown, with its verdicts."""
     ours = table_of(rows)
     extent = f"{size(rows)} {effort(rows)}."
-    return "\n\n".join([extent, markdown_table(ours), markdown_verdicts(judge(ours))])
+    verdicts = (
+        f"{markdown_verdicts(judge(ours))}\n- {cell_by_cell(ours).replace(chr(10), chr(10) + '- ')}"
+    )
+    return "\n\n".join([extent, markdown_table(ours), verdicts])
 
 
 def text_table(ours: Table) -> str:

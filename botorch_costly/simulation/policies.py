@@ -45,6 +45,8 @@ class GridPolicy:
         restart_every: Rounds after which the model drops all observations, as in R-GP-UCB.
         lone_rival: Whether a lone optimum is compared with the best point beyond the bandwidth. If not,
             the literal rule has no rival for it and never queries again.
+        merges: Whether local optima within the bandwidth of the candidate are merged with it, as by mean
+            shift, so that they are not its rivals.
         joint: Whether the rule reads the covariances of the candidate and its rivals.
         unqueried_play: Point that a round without a query plays: the maximizer of the ``"acquisition"``
             or of the ``"mean"``. Ignored for rules with an outlook, which play the maximizer of the mean.
@@ -62,6 +64,7 @@ class GridPolicy:
     forgetting: float | None = None
     restart_every: int | None = None
     lone_rival: bool = True
+    merges: bool = False
     joint: bool = False
     ages: bool = True
     unqueried_play: UnqueriedPlay = "acquisition"

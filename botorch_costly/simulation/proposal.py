@@ -100,6 +100,8 @@ def _rivals(
 ) -> Tensor:
     """Return which points are rivals: the other local maxima of the score, bool, ``(m, n)``."""
     exists = maxima.scatter(-1, candidate[:, None], False)
+    if policy.merges:
+        exists &= ~ground.near[candidate]
     if not policy.lone_rival:
         return exists
     lone = ~exists.any(-1) & ground.isolated[candidate]

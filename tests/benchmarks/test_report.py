@@ -97,6 +97,26 @@ def test_what_was_not_measured_is_a_miss():
     assert len(misses({})) == len(judge({}))
 
 
+def test_cells_of_confidence_rules_are_compared_one_by_one():
+    table = printed_as_ours()
+    (line,) = table_a2_report.cell_by_cell(table).splitlines()
+    assert line.endswith("is a rival: regret 45, queries 45, both 45 of 45")
+    # Two standard errors of 50 trials: .0145 of the regret and 11.9 queries.
+    near = moved(printed_as_ours(), "CE-GP-UCB @0.90", 0.05, 0.0144, 11.9)
+    assert table_a2_report.cell_by_cell(near) == line
+    far = moved(printed_as_ours(), "CE-GP-UCB @0.90", 0.05, 0.0155, 11.9)
+    far = moved(far, "CE-GP-UCB @0.80", 0.003, -0.01, -12)
+    assert "regret 44, queries 44, both 43 of 45" in table_a2_report.cell_by_cell(far)
+
+
+def test_merged_rows_have_a_line_of_their_own():
+    table = printed_as_ours()
+    table["CE-GP-UCB @0.90 merged"] = {0.05: TABLE_A2["CE-GP-UCB @0.90"][0.05]}
+    plain, merged = table_a2_report.cell_by_cell(table).splitlines()
+    assert plain.endswith("of 45")
+    assert merged.endswith("rivals are merged: regret 1, queries 1, both 1 of 1")
+
+
 def test_curves_are_read_between_neighbours():
     assert regret_at(CURVE, 200) == (pytest.approx(0.4), "at 200 queries")
     assert regret_at(CURVE, 250)[0] == pytest.approx(0.35)

@@ -121,6 +121,35 @@ class TestRun:
         assert len(seen) == len(set(seen)) == 400 - 10 * 5 + min(50, 80)
 
 
+class TestBandits:
+    """A round that tunes gains three tenths of a point, any other nothing; one jump gains ten."""
+
+    def played(self, method: str, seed: int, jump: int | None = None) -> tuple[float, list[float]]:
+        policy = policy_of(method, ScheduleProblem(CPU), seed)
+        tuner, accuracy, tuned, gains = policy.policy.tuner, 0.1, 0, []
+        tell = tuner.tell
+        tuner.tell = lambda decision, reward: (gains.append(reward), tell(decision, reward))
+        for now in range(CPU.horizon):
+            decision = policy.decide()
+            tunes = decision.config["arm"] == TUNE
+            tuned += tunes
+            accuracy += 0.1 if now == jump else 0.003 * tunes
+            if decision.query:
+                policy.query(decision, Metrics(1.0, accuracy))
+        return tuned / CPU.horizon, [gain for gain in gains if gain is not None]
+
+    def test_softmax_leaves_no_arm_that_was_never_queried(self):
+        shares = [self.played("softmax Ber(0.2)", seed)[0] for seed in range(9)]
+        assert min(shares) > 0.2  # 0.005 where no gain counts as half of the range
+
+    @pytest.mark.parametrize("method", ["softmax Ber(0.2)", "EXP3.R Ber(0.2)"])
+    def test_gains_are_clipped_at_two_points(self, method):
+        _, gains = self.played(method, 0, jump=180)
+        _, calm = self.played(method, 0)
+        assert max(calm) <= 0.3 + 1e-9 < max(gains) <= 2
+        assert min(calm) == pytest.approx(0.0, abs=1e-9)  # no gain is 0, whatever the strategy
+
+
 class TestBadInput:
     def test_an_unknown_arm(self):
         with pytest.raises(InvalidConfigError, match="train only"):

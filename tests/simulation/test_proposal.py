@@ -9,12 +9,13 @@ from botorch_costly.query import AlwaysQuery, ConfidenceQuery, Progress
 from botorch_costly.simulation import GridPolicy, Ground, grid_proposal
 
 
-def candidate_and_rivals_of(score, lone_rival=True):
+def candidate_and_rivals_of(score, lone_rival=True, merges=False):
     """Candidate and rivals of a policy with these scores."""
     truth = DriftingFunction.on_unit_interval(len(score), forgetting=0.05)
     belief = DriftingGrid(truth.prior_cov, 0.05, truth.noise, torch.Size([1]))
     score = torch.tensor([score], dtype=torch.float64)
-    policy = GridPolicy("", ConfidenceQuery(0.6), lambda *_: score, lone_rival=lone_rival)
+    options = {"lone_rival": lone_rival, "merges": merges}
+    policy = GridPolicy("", ConfidenceQuery(0.6), lambda *_: score, **options)
     proposal = grid_proposal(
         policy, belief, Ground.from_points(truth.points, 0.55), Progress(2), 1.0
     )
@@ -38,6 +39,15 @@ def test_the_rival_of_a_lone_maximum_is_the_best_beyond_the_bandwidth():
     hill = [0.1, 0.9, 1.0, 0.8, 0.3, 0.2, 0.0]
     assert candidate_and_rivals_of(hill) == (2, [6])
     assert candidate_and_rivals_of(hill, lone_rival=False) == (2, [])
+
+
+def test_merged_rivals_are_beyond_the_bandwidth():
+    waves = [0.0, 1.0, 0.5, 0.9, 0.5, 0.8, 0.0]  # the bandwidth is more than three steps
+    assert candidate_and_rivals_of(waves) == (1, [3, 5])
+    assert candidate_and_rivals_of(waves, merges=True) == (1, [5])
+    alone = [0.0, 1.0, 0.5, 0.9, 0.5, 0.4, 0.3]
+    assert candidate_and_rivals_of(alone, merges=True) == (1, [5])
+    assert candidate_and_rivals_of(alone, merges=True, lone_rival=False) == (1, [])
 
 
 def test_on_a_fine_grid_no_rival_is_next_door():

@@ -13,8 +13,9 @@ from botorch_costly.bandits import EXP3R, GPUCB, UCB1, EpsilonGreedy, RewardRang
 from botorch_costly.query import BernoulliQuery, QueryRule
 
 MakeTuner = Callable[[SearchSpace, int, int], Tuner]
-# Gains of accuracy in a round, in percentage points, are clipped there.
-_GAINS = RewardRange(-2.0, 2.0)
+_MOST = 2.0  # percentage points of accuracy gained or lost in a round, where gains are clipped
+_GAINS = RewardRange(-_MOST, _MOST)
+_AS_THEY_ARE = RewardRange(0.0, 1.0)
 
 
 def _confident(kappa: float) -> MakeTuner:
@@ -42,9 +43,14 @@ def _ranked(rule_of: Callable[[int], QueryRule]) -> MakeTuner:
 
 
 def _by_chance(strategy: Strategy[Any], rate: float) -> MakeTuner:
-    """Return a bandit that queries in a share of the rounds, by chance."""
+    """Return a bandit that queries in a share of the rounds, by chance.
+
+    Only strategies for rewards in [0, 1] learn mapped gains. To the others an arm without a query has the
+    mean 0, which would be a loss of two points after the mapping and is no gain without it.
+    """
+    rewards = _GAINS if strategy.bounded else _AS_THEY_ARE
     return lambda space, horizon, seed: BanditTuner(
-        space, horizon, strategy=strategy, query=BernoulliQuery(rate), rewards=_GAINS, seed=seed
+        space, horizon, strategy=strategy, query=BernoulliQuery(rate), rewards=rewards, seed=seed
     )
 
 
@@ -56,16 +62,17 @@ BANDITS: dict[str, Strategy[Any]] = {
     "UCB1": UCB1(),
     "GP-UCB": GPUCB(),
 }
+BANDIT_TUNERS: dict[str, MakeTuner] = {
+    f"{name} Ber({rate:g})": _by_chance(strategy, rate)
+    for name, strategy in BANDITS.items()
+    for rate in (0.1, 0.2)
+}
 TUNERS: dict[str, MakeTuner] = {
     "confidence 0.7": _confident(0.7),
     "confidence 0.8": _confident(0.8),
     "priced": _priced,
     "as it comes": _as_it_comes,
-    **{
-        f"{name} Ber({rate:g})": _by_chance(strategy, rate)
-        for name, strategy in BANDITS.items()
-        for rate in (0.1, 0.2)
-    },
+    **BANDIT_TUNERS,
 }
 NET_TUNERS: dict[str, MakeTuner] = {
     "confidence 0.8, net": _ranked(lambda horizon: ConfidenceQuery(0.8)),
@@ -78,6 +85,15 @@ def extra_cost(config: Mapping[str, Any], step_cost: float) -> float:
     """Return what a round costs beyond one that only trains, in rounds of training."""
     pace = PACES[str(config["arm"])]
     return 0.0 if pace is None else step_cost / pace
+
+
+class ClippedGainPolicy(TunedPolicy):
+    """A tuner, rewarded by the gain of accuracy in percentage points, clipped as in the paper."""
+
+    def query(self, decision: Decision, metrics: Metrics) -> None:
+        """Tell the tuner the clipped gain of a round; the first query gives a reference alone."""
+        gain = self.reward(metrics.accuracy, decision)
+        self.tuner.tell(decision, None if gain is None else min(max(gain, -_MOST), _MOST))
 
 
 class NetGainPolicy(TunedPolicy):
@@ -128,7 +144,7 @@ class NetGainPolicy(TunedPolicy):
 
 
 DENSE, GRID = TUNE, "static grid"
-_SWITCH = 1  # the decay of the learning rate after which tuning is rarer, counted from 0
+_SWITCH = 1  # the decay of the learning rate after which the pace changes, counted from 0
 
 
 class StaticPolicy(UnqueriedPolicy):
@@ -142,21 +158,26 @@ class StaticPolicy(UnqueriedPolicy):
         return self._play({"arm": self._arm_of(self._round)}, "a static schedule")
 
 
-def _switching(recipe: Recipe) -> Callable[[int], str]:
-    """Return dense tuning until a decay of the learning rate, and half as much after it."""
-    at = recipe.decays[min(_SWITCH, len(recipe.decays) - 1)] * recipe.horizon
-    return lambda round: TUNE if round < at else "2 to 1"
+def _switching(before: str, after: str) -> Callable[[Recipe], Callable[[int], str]]:
+    """Return an arm until a decay of the learning rate, and another one after it."""
+
+    def arms(recipe: Recipe) -> Callable[[int], str]:
+        at = recipe.decays[min(_SWITCH, len(recipe.decays) - 1)] * recipe.horizon
+        return lambda round: before if round < at else after
+
+    return arms
 
 
 def _always(arm: str) -> Callable[[Recipe], Callable[[int], str]]:
     return lambda recipe: lambda round: arm
 
 
-# The schedules of the static grid, and one that switches.
+# The schedules of the static grid, and two that switch: that of Figure A3 and that of Figure A4.
 GRIDDED = (TRAIN, TUNE, "2 to 1", "5 to 1", "10 to 1")
 STATIC: dict[str, Callable[[Recipe], Callable[[int], str]]] = {
     **{arm: _always(arm) for arm in GRIDDED},
-    "switching": _switching,
+    "switching": _switching(TUNE, "2 to 1"),
+    "10 to 1, then dense": _switching("10 to 1", TUNE),
 }
 METHODS = (*STATIC, *TUNERS, *NET_TUNERS)
 
@@ -169,4 +190,5 @@ def policy_of(method: str, problem: ScheduleProblem, seed: int) -> TimedPolicy:
     tuner = make(problem.space, problem.horizon, seed)
     if method in NET_TUNERS:
         return TimedPolicy(NetGainPolicy(tuner, problem.recipe.step_cost))
-    return TimedPolicy(TunedPolicy(tuner, metric="accuracy"))
+    kind = ClippedGainPolicy if method in BANDIT_TUNERS else TunedPolicy
+    return TimedPolicy(kind(tuner, metric="accuracy"))
