@@ -12,6 +12,7 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "single-precision": ("tables.single_precision", "decisions that are equal in single precision"),
     "figure-1": ("tables.figure_1", "regret against queries, with EI and PI"),
     "figure-a3": ("tables.figure_a3", "belief, queries and skips in one run"),
+    "regret-bounds": ("tables.regret_bounds", "regret and loss beside the bounds of the paper"),
     "priced": ("priced.frontier", "the value of a query against its price, and confidence"),
     "priced-effective-horizon": (
         "priced.frontier:effective_horizon",

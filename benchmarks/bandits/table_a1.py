@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from benchmarks.bandits.policies import CE, FORGETTING, FULL, LOWER_KAPPA, PRICES, priced, rows
+from benchmarks.bandits.policies import (
+    CE,
+    FITTED,
+    FORGETTING,
+    FULL,
+    LOWER_KAPPA,
+    PRICES,
+    priced,
+    rows,
+)
 from benchmarks.harness.command_line import seeds_of
 from benchmarks.harness.figures import new_figure, save
 from benchmarks.harness.record import Row
@@ -100,7 +109,10 @@ PAPER = {
 }
 PROBLEMS = ("sine", "bump", "steps")
 _OURS = (CE, f"{CE}, {LOWER_KAPPA}", *(priced(price) for price in PRICES))
-_RIVALS = ("EXP3.S", "EXP3.R", "epsilon-greedy", "softmax", "UCB1", "GP-UCB", "TV-GP-UCB")
+_RIVALS = (
+    *("EXP3.S", "EXP3.R", "epsilon-greedy", "softmax", "UCB1"),
+    *("GP-UCB", "TV-GP-UCB", f"GP-UCB, {FITTED}"),
+)
 
 Stored = Sequence[Mapping[str, Any]]
 
@@ -200,11 +212,15 @@ def _ratio(ours: torch.Tensor, theirs: torch.Tensor) -> str:
 
 
 def _look(name: str) -> dict[str, Any]:
-    """Return how a row is drawn: rivals dashed and thin, ours by colour, with either kernel alike."""
+    """Return how a row is drawn: rivals dashed and thin, ours by colour, with either kernel alike, dotted if fitted."""
     if name == FULL:
         return {"color": "0.5", "linestyle": ":", "linewidth": 2}
     if name in _RIVALS:
-        return {"color": CYCLE[_RIVALS.index(name)], "linestyle": "--", "linewidth": 1}
+        color = CYCLE[_RIVALS.index(name.removesuffix(f", {FITTED}"))]
+        style = ":" if name.endswith(FITTED) else "--"
+        return {"color": color, "linestyle": style, "linewidth": 1}
+    if name.endswith(FITTED):
+        return {"color": CYCLE[0], "linestyle": ":", "linewidth": 2}
     ours = name.removesuffix(f", {FORGETTING}")
     style = "-" if name == ours else "-."
     return {"color": CYCLE[_OURS.index(ours)], "linestyle": style, "linewidth": 2}

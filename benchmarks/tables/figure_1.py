@@ -11,15 +11,15 @@ from pathlib import Path
 import torch
 
 from benchmarks.harness.command_line import size_parser
-from benchmarks.harness.figures import new_figure, save
+from benchmarks.harness.figures import panels, save
 from benchmarks.harness.record import Row, grouped, recording, rows_of
+from benchmarks.tables.paper import FORGETTING_RATES
 from benchmarks.tables.table_a2 import KAPPAS, measure, restarting
 from benchmarks.tables.world import draw_world
 from botorch_costly.plotting import plot_regret_against_cost
 from botorch_costly.query import AlwaysQuery, BernoulliQuery, ConfidenceQuery, QueryRule
 from botorch_costly.simulation import GridPolicy, expected_improvement, probability_of_improvement
 
-FORGETTING_RATES = (0.01, 0.05)
 RATES = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 Curves = dict[str, tuple[list[float], list[float], list[float]]]
@@ -42,16 +42,15 @@ def _coin(rate: float) -> QueryRule:
     return AlwaysQuery() if rate == 1 else BernoulliQuery(rate)
 
 
-def draw(panels: dict[float, Curves], results: Path) -> None:
+def draw(curves_by_rate: dict[float, Curves], results: Path) -> None:
     """Draw one panel for each forgetting rate."""
-    figure = new_figure(5 * len(panels), 4)
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    for ax, (forgetting, curves) in zip(axes, panels.items(), strict=True):
+    figure, axes = panels(len(curves_by_rate), 3, 13, 4)
+    for ax, (forgetting, curves) in zip(axes.flat, curves_by_rate.items(), strict=False):
         plot_regret_against_cost(curves, ax=ax)
         ax.set_title(f"forgetting rate {forgetting:g}")
         ax.set_ylim(bottom=0)
         ax.set_xlim(left=0)
-    for ax in axes[:-1]:  # fast drift leaves room above the curves
+    for ax in axes.flat[: len(curves_by_rate) - 1]:  # fast drift leaves room above the curves
         ax.get_legend().remove()
     save(figure, results / "figure-1.png")
 

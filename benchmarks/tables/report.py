@@ -52,6 +52,11 @@ REPORTS: dict[str, Page] = {
     "single-precision": Page("Decisions in single precision", "tables.single_precision"),
     "figure-1": Page("Figure 1: regret against queries", "tables.figure_1", "figure-1.png"),
     "figure-a3": Page("Figure A3: one run", "tables.figure_a3", "figure-a3.png"),
+    "regret-bounds": Page(
+        "Regret and loss beside the bounds of the paper",
+        "tables.regret_bounds",
+        "regret-bounds.png",
+    ),
     "priced": Page("The priced query on drifting functions", "priced.frontier"),
     "priced-budget": Page("Queries spent of a budget", "priced.frontier:budget_text"),
     "priced-arms": Page("Three arms", "priced.arms"),

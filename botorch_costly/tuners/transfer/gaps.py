@@ -48,7 +48,7 @@ class GapWeighting:
         if not is_new or not len(data.values):
             return self.believed(data)
         robust = self._robust
-        target = self._own.learn(data, self._least_scale)
+        target = self._own.learn(data)
         if are_past(self.share, data.evaluations):
             return Belief(data, target)
         self.gaps = gaps_of(
@@ -64,16 +64,10 @@ class GapWeighting:
         )
         return Belief(data, target)
 
-    @property
-    def _least_scale(self) -> float:
-        # With own units, the tasks' scales carry no information about the target's.
-        own = self._robust.own_units
-        return 0.0 if own else float(self._tasks.scale.log().mean().exp())
-
     def believed(self, data: TargetData) -> Belief:
         """Return the target's own Gaussian process, with the hyperparameters of the latest fit."""
         has_value = len(data.values) > 0
-        return Belief(data, self._own.believed(data, self._least_scale) if has_value else None)
+        return Belief(data, self._own.believed(data) if has_value else None)
 
     def acquisition(self, belief: Belief, generator: Generator) -> Acquisition:
         """Return the weighted bounds, equation 2, or a sampled function, equation 3."""
