@@ -212,7 +212,7 @@ def _ratio(ours: torch.Tensor, theirs: torch.Tensor) -> str:
 
 
 def _look(name: str) -> dict[str, Any]:
-    """Return how a row is drawn: rivals dashed and thin, ours by colour, with either kernel alike, dotted if fitted."""
+    """Return how a row is drawn: rivals dashed and thin, ours by colour; fitted ones are dotted."""
     if name == FULL:
         return {"color": "0.5", "linestyle": ":", "linewidth": 2}
     if name in _RIVALS:
