@@ -1,7 +1,7 @@
 """RM-GP-TS: Thompson sampling that samples earlier tasks, too."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from botorch.acquisition.acquisition import AcquisitionFunction
@@ -17,12 +17,23 @@ from botorch_costly.models.task_paths import TaskPaths
 from botorch_costly.optim.smooth import SecondOrder, ValueAndGradient, by_autograd
 from botorch_costly.randomness import check_generator
 
+_FEW = 1e-3  # share of the largest weight below which a task is left out of a sum
+
+
+class _Term(NamedTuple):
+    """One of the functions that are summed."""
+
+    task: int
+    path: int
+    weight: float
+
 
 class RMGPTS(AcquisitionFunction):
-    """A function sampled from the posterior of the target, or of one of the tasks.
+    """A function sampled from the posterior of the target, or of the tasks.
 
-    The constructor chooses the posterior at random: the target's with probability ``1 - share``, task
-    ``i``'s with probability ``share * weights[i]``.
+    The constructor chooses at random: the target with probability ``1 - share``, task ``i`` with
+    probability ``share * weights[i]``. The authors' program takes, with probability ``share``, the
+    weighted sum of one function of every task; neither reading of equation (3) is always the better one.
 
     References:
         Z. Dai, Y. Chen, H. Yu, B. K. H. Low, P. Jaillet. On provably robust meta-Bayesian optimization.
@@ -35,9 +46,12 @@ class RMGPTS(AcquisitionFunction):
         weights: Weights of the tasks, on the simplex, shape ``(tasks,)``.
         share: ``nu_t``, in [0, 1].
         generator: Random generator for the draws.
+        summed: Whether functions of all tasks are summed by their weights; those whose weight is below a
+            thousandth of the largest are left out.
 
     Attributes:
-        origin: Index of the task that the function is from; None if it is from the target.
+        origin: Weights of the tasks whose functions are summed, of one task as a rule, shape
+            ``(tasks,)``; None if the function is from the target.
 
     Raises:
         InvalidShapeError: If there is not one weight for each task.
@@ -53,6 +67,8 @@ class RMGPTS(AcquisitionFunction):
         weights: Tensor,
         share: float,
         generator: Generator,
+        *,
+        summed: bool = False,
     ) -> None:
         super().__init__(model=None)
         shape, expected = tuple(weights.shape), (len(tasks.weights),)
@@ -61,16 +77,23 @@ class RMGPTS(AcquisitionFunction):
         check_generator(generator)
         has_function = target is not None or check_rate("share", share) == 1.0
         check(has_function, "share", "1 without a function of the target", share)
+        self.origin: Tensor | None = None
+        self._function: Callable[[Tensor], Tensor] | None = None
+        self._paths, self._terms = tasks, list[_Term]()
         coin, path = _uniform(generator), _uniform(generator)
-        self.origin: int | None = None
-        self._paths, self._path = tasks, int(path * tasks.count)
-        self._function = None if isinstance(target, TaskEnsemble) else target
         if coin < check_rate("share", share):
             shares = weights.to(generator.device, torch.float64)
-            self.origin = int(torch.multinomial(shares, 1, generator=generator))
-            self._function = None
+            self.origin = _kept(shares) if summed else _one_of(shares, generator)
+            chosen = self.origin.nonzero().flatten().tolist()
+            others = [_uniform(generator) for _ in chosen[1:]]
+            self._terms = [
+                _Term(task, int(luck * tasks.count), float(self.origin[task]))
+                for task, luck in zip(chosen, [path, *others], strict=True)
+            ]
         elif isinstance(target, TaskEnsemble):
-            self._paths, self._path = TaskPaths(target, 1, generator), 0
+            self._paths, self._terms = TaskPaths(target, 1, generator), [_Term(0, 0, 1.0)]
+        else:
+            self._function = target
 
     @t_batch_mode_transform(expected_q=1)
     def forward(self, X: Tensor) -> Tensor:
@@ -78,8 +101,9 @@ class RMGPTS(AcquisitionFunction):
         points = X.squeeze(-2)
         if self._function is not None:
             return self._function(points)
-        value: Tensor = self._paths(points, task=self.origin or 0, path=self._path)
-        return value
+        paths, terms = self._paths, self._terms
+        values = [t.weight * paths(points, task=t.task, path=t.path) for t in terms]
+        return torch.stack(values).sum(0)
 
     def with_gradient(self, like: Tensor, *, sign: float = 1.0) -> ValueAndGradient:
         """Return the values and gradients at points ``m x d``; see ``SmoothFunction``.
@@ -90,10 +114,28 @@ class RMGPTS(AcquisitionFunction):
             return by_autograd(lambda X: sign * self(X.unsqueeze(-2)))
 
         def value_and_gradient(X: Tensor) -> tuple[Tensor, Tensor]:
-            value, gradient = self._paths.with_gradient(X, task=self.origin or 0, path=self._path)
-            return sign * value, sign * gradient
+            paths, terms = self._paths, self._terms
+            pairs = [paths.with_gradient(X, task=t.task, path=t.path) for t in terms]
+            factors = [sign * term.weight for term in terms]
+            value, gradient = (
+                torch.stack([factor * part for factor, part in zip(factors, parts, strict=True)])
+                for parts in zip(*pairs, strict=True)
+            )
+            return value.sum(0), gradient.sum(0)
 
         return value_and_gradient
+
+
+def _one_of(shares: Tensor, generator: Generator) -> Tensor:
+    """Return 1 for a task that is drawn in proportion to the weights, and 0 for all others."""
+    number = torch.multinomial(shares, 1, generator=generator)
+    return torch.zeros_like(shares).scatter_(0, number, 1.0)
+
+
+def _kept(shares: Tensor) -> Tensor:
+    """Return the weights without the smallest ones, with the sum 1."""
+    kept = torch.where(shares >= _FEW * shares.max(), shares, 0.0)
+    return kept / kept.sum()
 
 
 def _uniform(generator: Generator) -> float:

@@ -1,5 +1,7 @@
 """RM-GP-UCB and RM-GP-TS: against their formulas, and plain GP-UCB where the share is 0."""
 
+import itertools
+
 import pytest
 import torch
 from botorch.acquisition import UpperConfidenceBound
@@ -88,10 +90,42 @@ def own(X):
 
 def test_functions_come_from_tasks_as_often_as_they_have_a_share(paths, weights):
     draws = torch.Generator().manual_seed(2)
-    origins = [RMGPTS(own, paths, weights, 0.4, draws).origin for _ in range(MANY)]
+    drawn_of = [RMGPTS(own, paths, weights, 0.4, draws).origin for _ in range(MANY)]
+    origins = [None if origin is None else int(origin.argmax()) for origin in drawn_of]
+    assert all(origin is None or origin.tolist().count(1.0) == 1 for origin in drawn_of)
     for origin, expected in ((None, 0.6), (0, 0.2), (1, 0.08), (2, 0.12)):
         error = 4 * (expected * (1 - expected) / MANY) ** 0.5
         assert origins.count(origin) / MANY == pytest.approx(expected, abs=error)
+
+
+def test_summed_functions_are_the_weighted_sum_of_one_of_each_task(paths, weights, asked):
+    draws = torch.Generator().manual_seed(5)
+    summed = RMGPTS(own, paths, weights, 1.0, draws, summed=True)
+    torch.testing.assert_close(summed.origin, weights.double().cpu())
+    points = asked.squeeze(-2)
+    choices = itertools.product(range(paths.count), repeat=3)
+    sums = [
+        sum(
+            w * paths(points, task=i, path=k)
+            for i, (w, k) in enumerate(zip(weights, ks, strict=True))
+        )
+        for ks in choices
+    ]
+    distance = torch.stack([(summed(asked) - value).abs().max() for value in sums])
+    assert float(distance.min()) < 1e-4
+    tiny = weights.clone()
+    tiny[0] = 1e-6
+    origin = RMGPTS(own, paths, tiny / tiny.sum(), 1.0, draws, summed=True).origin
+    assert origin[0] == 0
+    assert float(origin.sum()) == pytest.approx(1.0)
+
+
+def test_summed_functions_are_drawn_as_often_as_the_share_says(paths, weights):
+    draws = torch.Generator().manual_seed(6)
+    of_target = [
+        RMGPTS(own, paths, weights, 0.4, draws, summed=True).origin is None for _ in range(MANY)
+    ]
+    assert sum(of_target) / MANY == pytest.approx(0.6, abs=4 * (0.24 / MANY) ** 0.5)
 
 
 def test_a_function_is_one_and_the_same_wherever_it_is_asked(paths, weights, asked):
@@ -139,13 +173,14 @@ def test_botorch_constructs_a_draw_and_leaves_the_global_generator(
 
 
 def test_gradients_are_those_of_autograd(model, tasks, weights, asked, paths):
-    def sampled(target, share):
-        return RMGPTS(target, paths, weights, share, torch.Generator().manual_seed(3))
+    def sampled(target, share, **options):
+        return RMGPTS(target, paths, weights, share, torch.Generator().manual_seed(3), **options)
 
     functions = [
         TaskUCB(tasks, weights, 0.7),
         RMGPUCB(model, tasks, weights, 0.3),
         sampled(None, 1.0),
+        sampled(None, 1.0, summed=True),
         sampled(own, 0.0),
         sampled(tasks.subset([1]), 0.0),
     ]

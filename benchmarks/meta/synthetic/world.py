@@ -16,6 +16,7 @@ from benchmarks.meta.families import Study
 from benchmarks.meta.methods import robust
 from benchmarks.meta.rivals import Method, gp_ts, gp_ucb, random
 from botorch_costly import ByEvidence, ByGaps
+from botorch_costly.acquisition import LogBeta
 from botorch_costly.numerics.stationary import Stationary, covariance
 
 NOISE = 0.03  # standard deviation, of tasks and target
@@ -44,6 +45,9 @@ class World(NamedTuple):
     truth: Tensor  # of the target, in [0, 1], shape: (m,)
     noise: Tensor  # of the target's evaluations, in their order, shape: (length,)
     studies: list[Study]
+    spread: (
+        float  # range of the target before it was mapped to [0, 1], in prior standard deviations
+    )
 
 
 def dissimilar(setting: Setting) -> Tensor:
@@ -56,13 +60,13 @@ def draw(setting: Setting, seed: int) -> World:
     """Return the world of a seed."""
     draws = torch.Generator().manual_seed(seed)
     points = domain(setting.dim)
-    truth = _function(setting, draws)
+    truth, spread = _function(setting, draws)
     sorts = zip(setting.gaps, setting.counts, strict=True)
     studies = [_study(setting, points, truth, gap, count, draws) for gap, count in sorts]
     for _ in range(setting.unrelated):
-        other = _function(setting, draws)
+        other, _ = _function(setting, draws)
         studies.append(_study(setting, points, other, 0.0, setting.counts[-1], draws))
-    return World(points, truth, NOISE * _normal(setting.length, draws), studies)
+    return World(points, truth, NOISE * _normal(setting.length, draws), studies, spread)
 
 
 def _study(
@@ -71,7 +75,7 @@ def _study(
     """Return noisy values at random inputs, each at most ``gap`` from the truth but for the noise."""
     rows = torch.randperm(len(points), generator=draws)[:count]
     if setting.smooth:
-        apart = (2 * _function(setting, draws) - 1)[rows]
+        apart = (2 * _function(setting, draws)[0] - 1)[rows]
     else:
         apart = 2 * torch.rand(count, generator=draws, dtype=truth.dtype) - 1
     return Study(points[rows], truth[rows] + gap * apart + NOISE * _normal(count, draws))
@@ -93,11 +97,12 @@ def _root(dim: int, lengthscale: float) -> Tensor:
     return torch.linalg.cholesky(cov + _JITTER * torch.eye(len(points), dtype=cov.dtype))
 
 
-def _function(setting: Setting, draws: Generator) -> Tensor:
-    """Return the values of a function at all points, in [0, 1]."""
+def _function(setting: Setting, draws: Generator) -> tuple[Tensor, float]:
+    """Return the values of a function at all points, mapped to [0, 1], and their range before it."""
     root = _root(setting.dim, setting.lengthscale)
     values = root @ _normal(len(root), draws)
-    return (values - values.min()) / (values.max() - values.min())
+    spread = values.max() - values.min()
+    return (values - values.min()) / spread, float(spread)
 
 
 def _normal(count: int, draws: Generator) -> Tensor:
@@ -115,7 +120,9 @@ METHODS: Mapping[str, Method] = {
     "RM-GP-UCB": robust(ByGaps()),
     "RM-GP-UCB, even weights": robust(ByGaps(rate=0.0)),
     "RM-GP-UCB, largest gap": robust(ByGaps(largest=True)),
+    "RM-GP-UCB, authors' beta": robust(ByGaps(beta=LogBeta(0.2, 2.0))),  # in one dimension
     "RM-GP-TS": robust(ByGaps(thompson=True)),
+    "RM-GP-TS, summed": robust(ByGaps(thompson=True, summed=True)),
     "TransferOptimizer": robust(ByEvidence()),
     **{f"RM-GP-UCB, eta {rate:g}": robust(ByGaps(rate=rate)) for rate in RATES},
     **{f"RM-GP-UCB, decay {decay:g}": robust(ByGaps(decay=decay)) for decay in DECAYS},
@@ -124,8 +131,10 @@ METHODS: Mapping[str, Method] = {
 }
 """Policies by name."""
 
+MAIN, NONE = "two alike, two not", "none alike"
 _SIX = ("random", "GP-UCB", "GP-TS", "RM-GP-UCB", "RM-GP-TS", "TransferOptimizer")
 _SOME = ("GP-UCB", "RM-GP-UCB", "RM-GP-TS", "TransferOptimizer")
+_READINGS = ("RM-GP-UCB, authors' beta", "RM-GP-TS, summed")
 _RATES = tuple(f"RM-GP-UCB, eta {rate:g}" for rate in RATES)
 _DECAYS = tuple(f"RM-GP-UCB, decay {decay:g}" for decay in DECAYS)
 _POWERS = tuple(f"RM-GP-UCB, power {power:g}" for power in POWERS)
@@ -140,17 +149,21 @@ class Cell(NamedTuple):
 
 
 CELLS: Mapping[str, Cell] = {
-    "two alike, two not": Cell(
+    MAIN: Cell(
         Setting(),
-        (*_SIX, "RM-GP-UCB, even weights", "RM-GP-UCB, largest gap", *_RATES, *_DECAYS),
+        (*_SIX, *_READINGS, "RM-GP-UCB, even weights", "RM-GP-UCB, largest gap", *_RATES, *_DECAYS),
         seeds=50,
     ),
     "three random first": Cell(Setting(first=3), _SOME),
     "gaps .05 and .5": Cell(Setting(gaps=(0.05, 0.05, 0.5, 0.5)), _SOME),
     "gaps .05 and 1.5": Cell(Setting(gaps=(0.05, 0.05, 1.5, 1.5)), _SOME),
     "gaps .05 and 1.5, smooth": Cell(Setting(gaps=(0.05, 0.05, 1.5, 1.5), smooth=True), _SOME),
-    "all alike": Cell(Setting(gaps=(0.05,) * 4), _SOME),
-    "none alike": Cell(Setting(gaps=(4.0,) * 4), (*_SOME, "RM-GP-UCB, even weights", *_POWERS)),
+    "all alike": Cell(Setting(gaps=(0.05,) * 4), (*_SOME, *_READINGS)),
+    NONE: Cell(
+        Setting(gaps=(4.0,) * 4),
+        (*_SOME, *_READINGS, "RM-GP-UCB, even weights", *_POWERS),
+        seeds=20,
+    ),
     "none alike, smooth": Cell(Setting(gaps=(1.5,) * 4, smooth=True), (*_SOME, *_POWERS)),
     "5 observations": Cell(Setting(counts=(5,) * 4), _SOME),
     "50 observations": Cell(Setting(counts=(50,) * 4), _SOME),

@@ -54,7 +54,7 @@ class GapWeighting:
         self.gaps = gaps_of(
             self._tasks,
             target,
-            beta=robust.beta,
+            beta=robust.factor(data.evaluations),
             largest=robust.largest,
             own_units=robust.own_units,
         )
@@ -72,11 +72,12 @@ class GapWeighting:
     def acquisition(self, belief: Belief, generator: Generator) -> Acquisition:
         """Return the weighted bounds, equation 2, or a sampled function, equation 3."""
         target, robust, weights = belief.target, self._robust, self.weights
+        beta = robust.factor(belief.data.evaluations + 1)
         share = 1.0 if target is None else self.share
         if robust.thompson:
             return self._sampled(target, share, generator)
         if target is not None and are_past(share, belief.data.evaluations):
-            return unaided(target, robust.beta, self._pool)
+            return unaided(target, beta, self._pool)
         kept = (weights >= _FEW * weights.max()).nonzero().squeeze(-1)
         tasks, weights = self._tasks.subset(kept), weights[kept] / weights[kept].sum()
         units: dict[str, Tensor] = {}
@@ -89,7 +90,7 @@ class GapWeighting:
         def at_pool() -> Moments:
             return Moments(*(moment[kept] for moment in self._pool_moments))
 
-        return blended(make, robust.tau, robust.beta, self._pool, at_pool)
+        return blended(make, robust.tau, beta, self._pool, at_pool)
 
     @cached_property
     def _pool_moments(self) -> Moments:
@@ -105,25 +106,30 @@ class GapWeighting:
     def _sampled(self, target: TargetGP | None, share: float, generator: Generator) -> Acquisition:
         """Return a sampled function of the target, or with probability ``share`` of a task."""
         model = None if target is None else target.model
-        sample = RMGPTS(model, self._paths, self.weights, share, generator)
-        task, pool = sample.origin, self._pool
+        summed = self._robust.summed
+        sample = RMGPTS(model, self._paths, self.weights, share, generator, summed=summed)
+        origin, pool = sample.origin, self._pool
 
         def at(X: Tensor) -> Tensor:
             value: Tensor = sample(X.unsqueeze(-2))
             return value
 
         def believed(X: Tensor, factor: float) -> Tensor:
-            if task is None and target is not None:
+            if origin is None:
+                assert target is not None, "only a target has a function without a task"
                 return MarginalUCB(target, factor)(X.unsqueeze(-2))
-            std = self._tasks.moments(X).std[task]
-            return at(X) + factor * self._tasks.scale[task] * std
+            chosen = origin.nonzero().flatten().to(X.device)
+            tasks = self._tasks.subset(chosen)
+            weight = origin.to(X)[chosen].unsqueeze(-1)
+            std = (weight * tasks.moments(X).std * tasks.scale.unsqueeze(-1)).sum(0)
+            return at(X) + factor * std
 
         return Acquisition(
             at,
             lambda columns: sample.with_gradient(pool[:columns]),
             lambda: at(pool),
             believed,
-            "a function drawn of " + ("the target's own" if task is None else f"task {task}"),
+            f"a function drawn of {_named(origin)}",
         )
 
     def state_dict(self) -> dict[str, Any]:
@@ -144,3 +150,11 @@ class GapWeighting:
         self._losses, self._count, self.share = losses.clone(), int(count), float(share)
         self.gaps = None if gaps is None else gaps.clone()
         self._own.load_state_dict(state["own"])
+
+
+def _named(origin: Tensor | None) -> str:
+    """Return whose function was drawn, in words."""
+    if origin is None:
+        return "the target's own"
+    chosen = origin.nonzero().flatten().tolist()
+    return f"task {chosen[0]}" if len(chosen) == 1 else f"the weighted sum of {len(chosen)} tasks"

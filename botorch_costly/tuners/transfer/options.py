@@ -1,7 +1,9 @@
 """Options of the rules that decide the share of earlier tasks: by evidence, or by the paper's gaps."""
 
+import math
 from dataclasses import dataclass
 
+from botorch_costly.acquisition import BetaSchedule
 from botorch_costly.errors import (
     InvalidArgumentError,
     check,
@@ -56,12 +58,15 @@ class ByGaps:
         decay: Largest factor of the share after an evaluation.
         power: Strength of the further decay by large gaps.
         tau: Factor of the tasks' standard deviations.
-        beta: Factor of the target's standard deviation.
+        beta: Factor of the target's standard deviation; or a schedule of its square by evaluation, as
+            ``LogBeta(0.2 * d, 2.0)`` in the authors' program in ``d`` dimensions.
         largest: Whether a gap is the largest over a task's observations, as in Lemma 1, or their mean.
         own_units: Whether tasks are compared up to shift and scale, each standardized by its own mean
             and standard deviation.
         thompson: Whether sampled functions replace the bounds: RM-GP-TS.
         paths: Number of functions sampled of each task, for ``thompson``.
+        summed: Whether, for ``thompson``, functions of all tasks are summed by their weights, as in the
+            authors' program; by default one task is drawn by its weight, as equation (3) says.
 
     Raises:
         InvalidArgumentError: If a number is outside its range.
@@ -71,19 +76,28 @@ class ByGaps:
     decay: float = 0.7
     power: float = 0.7
     tau: float = 1.0
-    beta: float = 2.0
+    beta: float | BetaSchedule = 2.0
     largest: bool = False
     own_units: bool = False
     thompson: bool = False
     paths: int = 64
+    summed: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("rate", "power", "tau", "beta"):
+        for name in ("rate", "power", "tau"):
             check_nonnegative(name, getattr(self, name))
+        self.factor(1)
         check_rate("decay", self.decay)
-        for name in ("largest", "own_units", "thompson"):
+        for name in ("largest", "own_units", "thompson", "summed"):
             check(isinstance(getattr(self, name), bool), name, "a bool", getattr(self, name))
         check_count("paths", self.paths, minimum=1)
+
+    def factor(self, evaluation: int) -> float:
+        """Return the factor of the target's standard deviation for an evaluation, counted from 1."""
+        if isinstance(self.beta, int | float):
+            return check_nonnegative("beta", self.beta)
+        check(callable(self.beta), "beta", "a number >= 0 or a schedule", self.beta)
+        return math.sqrt(check_nonnegative("beta", self.beta(evaluation)))
 
 
 Robustness = ByEvidence | ByGaps
