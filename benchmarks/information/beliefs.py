@@ -105,11 +105,22 @@ def fitted(X: Tensor, y: Tensor, *, exact: bool = False) -> SingleTaskGP:
     return gaussian.fitted(SingleTaskGP(X, Y, noise, outcome_transform=None))
 
 
+# Mean and standard deviation of the logarithm of the noise variance a priori. That of BoTorch puts exact
+# values of a standardized function six deviations away.
+USUAL, WIDE = (-4.0, 1.0), (-8.0, 2.0)
+
+
 class Sampler:
     """Draws hyperparameters after each evaluation, from where the walkers were."""
 
-    def __init__(self, generator: torch.Generator, *, exact: bool = False) -> None:
-        self._generator, self._exact = generator, exact
+    def __init__(
+        self,
+        generator: torch.Generator,
+        *,
+        exact: bool = False,
+        noise: tuple[float, float] = USUAL,
+    ) -> None:
+        self._generator, self._exact, self._noise = generator, exact, noise
         self._walkers: Walkers | None = None
 
     def raw(self, X: Tensor, y: Tensor) -> Tensor:
@@ -135,7 +146,7 @@ class Sampler:
         )
         likelihood = GaussianLikelihood(
             batch_shape=batch,
-            noise_prior=LogNormalPrior(-4.0, 1.0),
+            noise_prior=LogNormalPrior(*self._noise),
             noise_constraint=GreaterThan(_LEAST_LEARNT),
         )
         if self._exact:

@@ -26,6 +26,7 @@ class Method(NamedTuple):
     choose: Choice
     belief: str = "highest density"  # or "drawn", "drawn, BoTorch"
     exact: bool = False  # whether it is told that observations have no noise
+    noise: tuple[float, float] = beliefs.USUAL  # prior of the logarithm of its variance, if drawn
 
 
 METHODS: Mapping[str, Method] = {
@@ -47,6 +48,8 @@ WAYS: Mapping[str, Method] = {
     "ES, pool": Method(Information(library=False), "drawn"),
     "ES, highest density": Method(Information()),
     "LogEI, drawn": Method(choices.improvement, "drawn"),
+    "ES, wide noise": Method(Information(), "drawn", noise=beliefs.WIDE),
+    "LogEI, drawn, wide noise": Method(choices.improvement, "drawn", noise=beliefs.WIDE),
     EXACT: Method(Information(), "drawn", exact=True),
     "LogEI, told exact": Method(choices.improvement, exact=True),
     "JES, told exact": Method(_QUICK, exact=True),
@@ -66,7 +69,7 @@ class Player:
     def __init__(self, method: Method, problem: Problem, seed: int) -> None:
         self._method, self._problem = method, problem
         self._generator = torch.Generator().manual_seed(seed)
-        self._sampler = beliefs.Sampler(self._generator, exact=method.exact)
+        self._sampler = beliefs.Sampler(self._generator, exact=method.exact, noise=method.noise)
 
     def believe(self, X: Tensor, y: Tensor) -> Any:
         """Return the model of what was observed."""
