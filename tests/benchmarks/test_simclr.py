@@ -13,7 +13,15 @@ from benchmarks.suite.runner import run_online
 from benchmarks.training.simclr import benchmark, readouts, timing
 from benchmarks.training.simclr import run as running
 from benchmarks.training.simclr.benchmark import coins_of, schedule_of, text
-from benchmarks.training.simclr.methods import COIN, EXPERT, METHODS, ReplayPolicy, policy_of
+from benchmarks.training.simclr.methods import (
+    COIN,
+    COINS,
+    EXPERT,
+    METHODS,
+    RULES,
+    ReplayPolicy,
+    policy_of,
+)
 from benchmarks.training.simclr.recipes import CPU, PUBLISHED, tiny
 from benchmarks.training.simclr.run import ONE_OPERATION, SPACE, START, ContrastiveProblem
 from botorch_costly import Schedule
@@ -289,7 +297,18 @@ def test_the_coin_has_the_share_that_the_confidence_rule_queried():
         {"recipe": "other", "method": "confidence 0.8", "seed": 4, **paid},
         {"recipe": "small", "method": "priced", "seed": 5, **paid},
     ]
-    assert coins_of(rows, "small") == {3: 0.4}
+    assert coins_of(rows, "small") == {(COIN, 3): 0.4}
+    rows.append({"recipe": "small", "method": "confidence 0.7, accuracy", "seed": 5, **paid})
+    assert coins_of(rows, "small") == {(COIN, 3): 0.4, ("coin for 0.7, accuracy", 5): 0.4}
+
+
+def test_each_coin_has_a_rule_and_its_reward():
+    assert set(COINS.values()) <= set(RULES)
+    assert set(METHODS) >= set(COINS)
+    for coin, rule in COINS.items():
+        ours, theirs = (policy_of(name, problem(), 0, 0.5).policy.reward for name in (coin, rule))
+        assert (ours.kind, ours.memory) == (theirs.kind, theirs.memory)
+        assert ours.kind == ("accuracy" if "accuracy" in coin else "loss")
 
 
 @pytest.mark.slow

@@ -32,8 +32,7 @@ from benchmarks.training.picture_run import Kept, add_training, changed
 from benchmarks.training.simclr import ranks
 from benchmarks.training.simclr.augmentation import AUGMENTATIONS
 from benchmarks.training.simclr.methods import (
-    COIN,
-    CONFIDENT,
+    COINS,
     EXPERT,
     FIXED,
     FULL,
@@ -64,11 +63,13 @@ class Task(NamedTuple):
         return "-".join(map(str, self)).replace(" ", "_").replace(",", "")
 
 
-def measure(task: Task, recipe: Recipe, folder: Path, coins: Mapping[int, float]) -> Row:
+def measure(
+    task: Task, recipe: Recipe, folder: Path, coins: Mapping[tuple[str, int], float]
+) -> Row:
     """Train once under a method, from the last checkpoint if there is one; return how it went."""
     problem = ContrastiveProblem(recipe)
     kept = Kept(problem)
-    policy = policy_of(task.method, problem, task.seed, coins.get(task.seed))
+    policy = policy_of(task.method, problem, task.seed, coins.get((task.method, task.seed)))
     path = folder / f"{task.file}.pt"
     record = run_online(
         kept,
@@ -129,12 +130,19 @@ def replay(path: Path, recipe: Recipe, seed: int) -> Record:
     return run_online(problem, policy, seed, report_every=problem.horizon)
 
 
-def coins_of(rows: Sequence[Row], recipe: str) -> dict[int, float]:
-    """Return, by seed, how often the confidence rule queried after the design: the budget of the coin."""
-    return {
-        row["seed"]: (row["queries"] - row["design"]) / (row["rounds"] - row["design"])
+def coins_of(rows: Sequence[Row], recipe: str) -> dict[tuple[str, int], float]:
+    """Return, by coin and seed, how often the rule beside it queried after the design."""
+    shares = {
+        (row["method"], row["seed"]): (row["queries"] - row["design"])
+        / (row["rounds"] - row["design"])
         for row in rows
-        if row["recipe"] == recipe and row["method"] == CONFIDENT
+        if row["recipe"] == recipe and row["method"] in COINS.values()
+    }
+    return {
+        (coin, seed): share
+        for coin, rule in COINS.items()
+        for (method, seed), share in shares.items()
+        if method == rule
     }
 
 
@@ -176,19 +184,19 @@ def text(rows: Sequence[Row]) -> str:
     """Return a line for each method of each recipe, with lines of the paper's table below."""
     lines = []
     for recipe, mine in grouped(rows, "recipe").items():
-        lines += [*_table(recipe, by_method(mine)), ""]
+        lines += [*_table(recipe, by_method(mine)), *_coins(by_method(mine)), ""]
     lines.append(
         "ResNet-50 on ImageNet100 in the paper, one run: top-1 R10, R100, time by that of fixed"
     )
     for method, (brief, long, time) in PAPER.items():
-        lines.append(f"{method:<18}{brief:>14.2f}{long:>8.2f}{time:>8}")
+        lines.append(f"{method:<26}{brief:>14.2f}{long:>8.2f}{time:>8}")
     return "\n".join(lines)
 
 
 def _table(recipe: str, found: Mapping[str, Runs]) -> list[str]:
     lines = [
         "top-1 of a linear readout in per cent, its standard error over seeds, and paired differences",
-        f"{recipe:<18}{'seeds':>6}{'top-1':>8}{'(se)':>8}{'worst':>8}{'less fixed':>16}{'less full':>16}"
+        f"{recipe:<26}{'seeds':>6}{'top-1':>8}{'(se)':>8}{'worst':>8}{'less fixed':>16}{'less full':>16}"
         f"{'queries':>9}{'of full':>9}{'x fixed':>9}{'query':>8}{'tuner':>8}{'failed':>8}",
     ]
     for method, runs in found.items():
@@ -196,7 +204,7 @@ def _table(recipe: str, found: Mapping[str, Runs]) -> list[str]:
         error = f"({mean_error(ends)[1]:.2f})" if len(ends) > 1 else ""
         queries = mean(run["queries"] for run in runs.values())
         lines.append(
-            f"{method:<18}{len(runs):>6}{mean(ends):>8.2f}{error:>8}{min(ends):>8.2f}"
+            f"{method:<26}{len(runs):>6}{mean(ends):>8.2f}{error:>8}{min(ends):>8.2f}"
             f"{_less(runs, found.get(FIXED, {})):>16}{_less(runs, found.get(FULL, {})):>16}"
             f"{queries:>9.1f}{ratio_of_totals(runs, found.get(FULL, {}), 'queries'):>9}"
             f"{ratio_of_totals(runs, found.get(FIXED, {}), 'seconds'):>9}"
@@ -204,6 +212,15 @@ def _table(recipe: str, found: Mapping[str, Runs]) -> list[str]:
             f"{sum(run['failed'] for run in runs.values()):>8}"
         )
     return lines
+
+
+def _coins(found: Mapping[str, Runs]) -> list[str]:
+    """Return for each rule what it is ahead of a coin that queries as often."""
+    return [
+        f"{rule} less a coin with as many queries: {_less(found[rule], found[coin])}"
+        for coin, rule in COINS.items()
+        if rule in found and coin in found
+    ]
 
 
 def _less(runs: Runs, others: Runs) -> str:
@@ -298,7 +315,8 @@ def main(arguments: list[str]) -> None:
         print(f"top-1 of a linear readout: {100 * record.test_accuracy[-1][1]:.2f} %")
         return
     wanted = tasks_of(Task, options, [recipe.name], options.methods)
-    for group in ([t for t in wanted if t.method != COIN], [t for t in wanted if t.method == COIN]):
+    rules, coined = ([t for t in wanted if (t.method in COINS) == late] for late in (False, True))
+    for group in (rules, coined):
         coins = coins_of(rows_of(NAME, options.results), recipe.name)
         work = partial(measure, recipe=recipe, folder=options.runs, coins=coins)
         if ranks.rank() == 0:

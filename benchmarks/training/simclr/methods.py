@@ -2,10 +2,10 @@
 
 Every tuner but two is rewarded by the gain of the loss of a readout on validation over an average of
 its earlier values: probabilities go on acting for some rounds, and of a gain over the last value the
-next ones get the credit. Two show what that changes: ``full, last loss`` counts from the last value,
-and ``full, accuracy`` is the paper's reward, the gain of accuracy in percentage points since the last
-value, clipped to [-2, 2]. A round whose loss is not finite is a failed query of that round, whether it
-was one or not.
+next ones get the credit. Others show what that changes: ``full, last loss`` counts from the last value,
+and where it says ``accuracy``, the reward is the paper's, the gain of accuracy in percentage points since
+the last value, clipped to [-2, 2]. A round whose loss is not finite is a failed query of that round,
+whether it was one or not.
 """
 
 import math
@@ -31,6 +31,13 @@ EXPERT = {**dict.fromkeys(AUGMENTATIONS, 0.0), **_EXPERT}
 # The least there can be in the space.
 OFF = {**dict.fromkeys(AUGMENTATIONS, 0.0), "crop": 0.5}
 
+_KAPPAS = (0.9, 0.8, 0.7)
+
+
+def _confident(kappa: float) -> Callable[[int], bc.QueryRule]:
+    return lambda horizon: bc.ConfidenceQuery(kappa)
+
+
 CONSTANT: dict[str, Mapping[str, Any]] = {
     FIXED: START,
     "expert": EXPERT,
@@ -40,17 +47,27 @@ CONSTANT: dict[str, Mapping[str, Any]] = {
 RULES: dict[str, Callable[[int], bc.QueryRule]] = {
     FULL: lambda horizon: bc.AlwaysQuery(),
     "full, learned": lambda horizon: bc.AlwaysQuery(),
-    "confidence 0.9": lambda horizon: bc.ConfidenceQuery(0.9),
-    CONFIDENT: lambda horizon: bc.ConfidenceQuery(0.8),
-    "confidence 0.7": lambda horizon: bc.ConfidenceQuery(0.7),
+    **{f"confidence {k:g}": _confident(k) for k in _KAPPAS},
     "priced": lambda horizon: _priced(0.5, horizon),
     "priced, 60 %": lambda horizon: _priced(0.6, horizon),
+    **{f"confidence {k:g}, accuracy": _confident(k) for k in _KAPPAS},
 }
 REWARDS: dict[str, tuple[Kind, float]] = {
     "full, last loss": ("loss", 0.0),
     "full, accuracy": ("accuracy", 0.0),
+    **{f"confidence {k:g}, accuracy": ("accuracy", 0.0) for k in _KAPPAS},
 }
-METHODS = (*CONSTANT, "random schedule", *RULES, *REWARDS, COIN, "as it comes")
+# Coins, each beside a rule that it queries as often as, on the same seed and by the same reward.
+COINS: dict[str, str] = {
+    COIN: CONFIDENT,
+    "coin for 0.9": "confidence 0.9",
+    "coin for 0.7": "confidence 0.7",
+    **{f"coin for {k:g}, accuracy": f"confidence {k:g}, accuracy" for k in _KAPPAS},
+}
+METHODS = (
+    *(*CONSTANT, "random schedule", *RULES, *(name for name in REWARDS if name not in RULES)),
+    *(*COINS, "as it comes"),
+)
 
 
 def _priced(share: float, horizon: int) -> bc.QueryRule:
@@ -126,7 +143,7 @@ def policy_of(
 ) -> policies.TimedPolicy:
     """Return what decides in a run by one of ``METHODS``.
 
-    ``coin`` is the probability of a query under ``COIN`` after the design, which is queried.
+    ``coin`` is the probability of a query under one of ``COINS`` after the design, which is queried.
     """
     return policies.TimedPolicy(
         _policy_of(method, problem, seed, _COIN_RATE if coin is None else coin)
@@ -141,8 +158,8 @@ def _policy_of(method: str, problem: ContrastiveProblem, seed: int, coin: float)
         return policies.RandomPolicy(space, seed)
     if method == "as it comes":
         return ReadoutPolicy(as_it_comes(space, horizon, start, seed), guarded=True)
-    rule = bc.BernoulliQuery(coin) if method == COIN else RULES.get(method, RULES[FULL])(horizon)
+    rule = bc.BernoulliQuery(coin) if method in COINS else RULES.get(method, RULES[FULL])(horizon)
     options = {"refit": _REFIT} if method == "full, learned" else {}
-    metric, memory = REWARDS.get(method, ("loss", _MEMORY))
+    metric, memory = REWARDS.get(COINS.get(method, method), ("loss", _MEMORY))
     tuner = as_published(space, horizon, rule, seed, start=start, **options)
     return ReadoutPolicy(tuner, metric=metric, memory=memory)
