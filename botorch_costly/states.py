@@ -1,7 +1,8 @@
 """States of networks, optimizers and other parts of training: copies, checks, and non-finite numbers."""
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -14,6 +15,9 @@ from botorch_costly.errors import StateMismatchError, check
 
 _PLAIN = frozenset((bool, int, float, str, bytes, type(None)))
 _TENSORS = frozenset((Tensor, nn.Parameter))  # and no subclass, which may have no address
+# The place of a tensor in a state: that of the dict, list or tuple around it, and its key there. The
+# outermost key is that of the state itself.
+Place = tuple[Any, Any]
 
 
 class Stateful(Protocol):
@@ -75,29 +79,46 @@ def _copied(
     if isinstance(state, Tensor) and not is_lazy(state):
         return state.detach().to(device or state.device, copy=True)
     if kind is dict:
-        return {
-            key: value if type(value) in _PLAIN else _copied(value, device, copies)
-            for key, value in state.items()
-        }
+        return dict(zip(state, _copies(state.values(), device, copies), strict=True))
     if isinstance(state, dict):
         duplicate = copy.copy(state)  # keeps subclass and attributes
-        for key, value in state.items():  # no update(), which adds to a Counter
-            duplicate[key] = _copied(value, device, copies)
+        values = _copies(state.values(), device, copies)
+        for key, value in zip(state, values, strict=True):  # no update(), which adds to a Counter
+            duplicate[key] = value
         return duplicate
     if kind in (list, tuple):
-        return kind([_copied(value, device, copies) for value in state])
+        return kind(state if _are_plain(state) else _copies(state, device, copies))
     return copy.deepcopy(state)
+
+
+def _copies(
+    values: Iterable[Any],
+    device: torch.device | str | None,
+    copies: dict[int, tuple[Tensor, Tensor]],
+) -> list[Any]:
+    """Return copies of values; most are numbers or tensors, and need no further call to find out."""
+    duplicates = []
+    for value in values:
+        kind = type(value)
+        if kind in _PLAIN:
+            duplicates.append(value)
+        elif kind in _TENSORS and value.layout == torch.strided:
+            duplicates.append(_copied_tensor(value, device, copies))
+        else:
+            duplicates.append(_copied(value, device, copies))
+    return duplicates
 
 
 def _copied_tensor(
     tensor: Tensor, device: torch.device | str | None, copies: dict[int, tuple[Tensor, Tensor]]
 ) -> Tensor:
     address = tensor.data_ptr()
-    if address in copies and _is_same(tensor, copies[address][0]):
-        return copies[address][1]
+    earlier = copies.get(address)
+    if earlier is not None and _is_same(tensor, earlier[0]):
+        return earlier[1]
     duplicate = tensor.clone() if device is None else tensor.to(device, copy=True)
-    if address:
-        copies.setdefault(address, (tensor, duplicate))
+    if address and earlier is None:
+        copies[address] = tensor, duplicate
     return duplicate
 
 
@@ -171,12 +192,12 @@ def nans(state: Any) -> list[tuple[Any, ...]]:
         [(0, 'b')]
     """
     paths: list[tuple[Any, ...]] = []
-    by_device: dict[torch.device, dict[tuple[Any, ...], Tensor]] = {}
-    for path, tensor in _tensors(state):
-        by_device.setdefault(tensor.device, {})[path] = tensor.isnan().any()
+    by_device: dict[torch.device, dict[Place, Tensor]] = {}
+    for place, tensor in _tensors(state):
+        by_device.setdefault(tensor.device, {})[place] = tensor.isnan().any()
     for flags in by_device.values():
         read = torch.stack(list(flags.values())).tolist()  # one synchronization for each device
-        paths += [path for path, flag in zip(flags, read, strict=True) if flag]
+        paths += [_path(place) for place, flag in zip(flags, read, strict=True) if flag]
     return paths
 
 
@@ -194,22 +215,18 @@ def have_diverged(state: Any, since: Any) -> bool:
         return bool(suspects) and _have_broken(suspects, dict(_tensors(since)))
 
 
-def _have_broken(
-    suspects: list[tuple[tuple[Any, ...], Tensor]], before: Mapping[tuple[Any, ...], Tensor]
-) -> bool:
+def _have_broken(suspects: Iterable[tuple[Place, Tensor]], before: Mapping[Place, Tensor]) -> bool:
     """Return whether one of the tensors has a non-finite number, and had none before."""
     by_device: dict[torch.device, list[Tensor]] = {}
-    for path, tensor in suspects:
-        if path in before:
-            was_finite = before[path].isfinite().all().to(tensor.device)
+    for place, tensor in suspects:
+        if place in before:
+            was_finite = before[place].isfinite().all().to(tensor.device)
             flag = was_finite & ~tensor.isfinite().all()
             by_device.setdefault(tensor.device, []).append(flag)
     return any(bool(torch.stack(flags).any()) for flags in by_device.values())
 
 
-def _suspects(
-    tensors: list[tuple[tuple[Any, ...], Tensor]],
-) -> list[tuple[tuple[Any, ...], Tensor]]:
+def _suspects(tensors: list[tuple[Place, Tensor]]) -> list[tuple[Place, Tensor]]:
     """Return the tensors whose sums are not finite: those with such a number, and sums that overflow.
 
     A sum reads a tensor once, where ``isfinite`` makes several tensors of its size: it takes 2 % of the
@@ -217,29 +234,46 @@ def _suspects(
     """
     by_kind: dict[Any, tuple[list[Tensor], list[int]]] = {}
     for number, (_, tensor) in enumerate(tensors):
-        kind = torch.float32 if tensor.itemsize < 4 else tensor.dtype  # for halves overflow early
+        dtype = tensor.dtype
+        kind = torch.float32 if tensor.itemsize < 4 else dtype  # for halves overflow early
         sums, numbers = by_kind.setdefault((tensor.device, kind), ([], []))
-        sums.append(tensor.sum(dtype=kind) if tensor.ndim or tensor.dtype != kind else tensor)
+        is_sum = kind is dtype and not tensor.ndim
+        sums.append(tensor if is_sum else tensor.sum(dtype=kind))
         numbers.append(number)
-    suspects = set[int]()
+    suspects = list[int]()
     for sums, numbers in by_kind.values():
-        flags = torch.stack(sums).isfinite().tolist()
-        suspects.update(number for number, flag in zip(numbers, flags, strict=True) if not flag)
+        totals = torch.stack(sums).tolist()
+        if not math.isfinite(sum(totals)):
+            pairs = zip(numbers, totals, strict=True)
+            suspects += [number for number, total in pairs if not math.isfinite(total)]
     return [tensors[number] for number in sorted(suspects)]
 
 
-def _tensors(state: Any) -> list[tuple[tuple[Any, ...], Tensor]]:
-    """Return the paths of the dense tensors with floating-point numbers, and these."""
-    found: list[tuple[tuple[Any, ...], Tensor]] = []
-    _gather(state, (), found)
+def _tensors(state: Any) -> list[tuple[Place, Tensor]]:
+    """Return the dense tensors with floating-point numbers, and their places."""
+    found: list[tuple[Place, Tensor]] = []
+    _gather([state], None, found)
     return found
 
 
-def _gather(state: Any, path: tuple[Any, ...], found: list[tuple[tuple[Any, ...], Tensor]]) -> None:
-    if isinstance(state, Tensor):
-        if state.is_floating_point() and not is_lazy(state) and state.layout == torch.strided:
-            found.append((path, state))
-    elif isinstance(state, dict | list | tuple):
-        for key, value in state.items() if isinstance(state, dict) else enumerate(state):
-            if type(value) not in _PLAIN:
-                _gather(value, (*path, key), found)
+def _gather(values: Any, above: Place | None, found: list[tuple[Place, Tensor]]) -> None:
+    """Add the tensors in a dict, list or tuple, and those within these."""
+    for key, value in values.items() if isinstance(values, dict) else enumerate(values):
+        kind = type(value)
+        if kind in _PLAIN:
+            continue
+        if kind in _TENSORS or (isinstance(value, Tensor) and not is_lazy(value)):
+            if value.is_floating_point() and value.layout == torch.strided:
+                found.append(((above, key), value))
+        elif isinstance(value, dict) or (isinstance(value, list | tuple) and not _are_plain(value)):
+            _gather(value, (above, key), found)
+
+
+def _are_plain(values: Iterable[Any]) -> bool:
+    return _PLAIN.issuperset(map(type, values))
+
+
+def _path(place: Place) -> tuple[Any, ...]:
+    """Return the keys of a place, from the outermost one."""
+    above, key = place
+    return () if above is None else (*_path(above), key)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from botorch_costly.states import copied, have_diverged
+from botorch_costly.states import copied, have_diverged, nans
 
 
 def test_a_copy_shares_no_tensor_and_keeps_kinds():
@@ -22,6 +22,23 @@ def test_a_copy_shares_no_tensor_and_keeps_kinds():
     assert found["more"][0].item() == 0
     assert found["more"][1][0].item() == 1
     assert found["more"][1][1:] == ("text", None)
+
+
+def test_lists_of_numbers_are_copied_and_looked_into_no_further():
+    state = {
+        "groups": [{"params": [0, 1], "betas": (0.9, 0.999)}],
+        "rows": [[1, 2], [torch.ones(1)]],
+    }
+    found = copied(state)
+    state["groups"][0]["params"].append(2)
+    state["rows"][0].append(3)
+    assert found["groups"] == [{"params": [0, 1], "betas": (0.9, 0.999)}]
+    assert found["rows"][0] == [1, 2]
+    broken = copied(found)
+    broken["rows"][1][0].fill_(torch.nan)
+    assert have_diverged(broken, found)
+    assert nans(broken) == [("rows", 1, 0)]
+    assert nans(broken["rows"][1][0]) == [()]
 
 
 def test_a_counter_keeps_its_counts():

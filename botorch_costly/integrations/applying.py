@@ -16,16 +16,16 @@ from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, chec
 from botorch_costly.integrations.dropout import (
     DROPOUT,
     DropoutTarget,
-    dropout_targets,
+    dropout_target,
     warn_if_compiled,
 )
 from botorch_costly.integrations.groups import (
     GroupTarget,
-    group_targets,
+    group_target,
     settings_of,
-    shared_targets,
+    shared_target,
 )
-from botorch_costly.integrations.multiplier import multiply_no_more, multiply_rate
+from botorch_costly.integrations.multiplier import multiply_no_more, multiply_rates
 from botorch_costly.integrations.parts import inner_network
 from botorch_costly.parameters import Choice
 from botorch_costly.plain import Plain
@@ -97,7 +97,7 @@ def apply(
     plan: list[GroupTarget | DropoutTarget] = []
     for name, value in config.items():
         if name not in others:
-            plan += _targets(name, value, inner, networks, rates)
+            plan.append(_target(name, value, inner, networks, rates))
     _check_distinct(plan)
     written = {target.key for target in plan if isinstance(target, GroupTarget)}
     multiplied = rates == "multipliers"
@@ -105,12 +105,13 @@ def apply(
     if any(isinstance(target, DropoutTarget) for target in plan):
         warn_if_compiled(outermost)
     for target in plan:
-        if isinstance(target, GroupTarget) and target.key == "lr" and multiplied:
-            multiply_rate(target.group, float(target.value))
-            continue
-        target.write()
-        if isinstance(target, GroupTarget) and target.key == "lr":
-            multiply_no_more(target.group)  # left by an earlier run with multipliers
+        if isinstance(target, DropoutTarget) or target.key != "lr":
+            target.write()
+        elif multiplied:
+            multiply_rates(target.groups, float(target.value))
+        else:
+            target.write()
+            multiply_no_more(target.groups)  # left by an earlier run with multipliers
 
 
 def _check_others(others: Collection[str]) -> None:
@@ -169,27 +170,27 @@ def _modules(modules: nn.Module | Iterable[nn.Module]) -> list[nn.Module]:
     return networks
 
 
-def _targets(
+def _target(
     name: str, value: Any, optimizer: Optimizer, modules: list[nn.Module], rates: Rates
-) -> list[GroupTarget] | list[DropoutTarget]:
-    """Return the targets of a name, at least one."""
+) -> GroupTarget | DropoutTarget:
+    """Return the target of a name, with at least one place."""
     where, _, setting = name.rpartition(".")
     if setting == DROPOUT:
-        targets = dropout_targets(name, where, value, modules)
+        dropout = dropout_target(name, where, value, modules)
         expected = "a network with dropout there, given as modules=, or the name among others="
-        check(len(targets) > 0, name, expected, "none", InvalidConfigError)
-        return targets
-    groups = group_targets(name, where, _RATES.get(setting, setting), value, optimizer, modules)
-    if not groups:
+        check(len(dropout.held) > 0, name, expected, "none", InvalidConfigError)
+        return dropout
+    target = group_target(name, where, _RATES.get(setting, setting), value, optimizer, modules)
+    if target is None:
         settings = ", ".join(settings_of(optimizer))
         expected = (
             f"a setting of the optimizer ({settings}), dropout, or the name among others= if training "
             "reads it itself"
         )
         raise InvalidConfigError(name, expected, value)
-    if where or (rates == "multipliers" and groups[0].key == "lr"):
-        return groups  # multipliers keep the ratios of the groups
-    return shared_targets(groups, optimizer)
+    if where or (rates == "multipliers" and target.key == "lr"):
+        return target  # multipliers keep the ratios of the groups
+    return shared_target(target, optimizer)
 
 
 def _check_unscheduled(
@@ -225,8 +226,10 @@ def _check_unscheduled(
 def _check_distinct(plan: list[GroupTarget | DropoutTarget]) -> None:
     """Refuse two entries for one setting, whose result would depend on their order."""
     seen: dict[tuple[int, str], str] = {}
+    keys = [target.key for target in plan]
     for target in plan:
-        for place in target.places:
+        # The places of one entry differ, and so do those of two settings.
+        for place in target.places if keys.count(target.key) > 1 else ():
             if place in seen:
                 expected = f"one entry that sets it, not {seen[place]} as well"
                 raise InvalidConfigError(target.name, expected, target.name)

@@ -3,7 +3,7 @@
 import io
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar, cast
 
 import torch
 
@@ -98,11 +98,16 @@ class SharedTuner(Serial, Generic[D]):
     def _received(self, place: str, call: Callable[[], D] | None) -> D:
         """Return a decision that rank 0 makes, by a call or by ``ask``, on all ranks."""
         self.ranks.meet(place, self._asked)
-        message, failure = self._decided(call) if self.ranks.is_first else (None, None)
-        received = self._heard(message, place)
-        if failure is not None:
-            raise failure
-        decision = _decision(received)
+        failure = self._decide(call) if self.ranks.is_first else None
+        if self.ranks.count == 1:
+            if failure is not None:
+                raise failure
+            decision = cast(D, self._undelivered)
+        else:
+            received = self._heard(self._message(failure), place)
+            if failure is not None:
+                raise failure
+            decision = _decision(received)
         self._undelivered = None
         self._asked += 1
         return decision
@@ -266,18 +271,26 @@ class SharedTuner(Serial, Generic[D]):
         self._met += 1
         return reports
 
-    def _decided(self, call: Callable[[], D] | None) -> tuple[bytes, BaseException | None]:
-        """Return the message of rank 0, a decision or an error of the tuner, and the error."""
+    def _decide(self, call: Callable[[], D] | None) -> Exception | None:
+        """Make the decision of rank 0; return an error of the tuner."""
         try:
             if call is not None:
                 self._undelivered = call()
             elif self._undelivered is None:
                 self._undelivered = self.tuner.ask()
         except Exception as error:
-            return json.dumps({"error": _fields(error)}).encode(), error
+            return error
+        return None
+
+    def _message(self, failure: Exception | None) -> bytes | None:
+        """Return the message of rank 0, the decision or an error; None on other ranks."""
+        if failure is not None:
+            return json.dumps({"error": _fields(failure)}).encode()
         decision = self._undelivered
+        if decision is None:
+            return None
         kind = type(decision).__name__
-        return json.dumps({"kind": kind, "values": decision.to_dict()}).encode(), None
+        return json.dumps({"kind": kind, "values": decision.to_dict()}).encode()
 
 
 class SharedCheckpoint:

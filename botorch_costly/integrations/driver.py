@@ -83,7 +83,7 @@ class Driver:
         self._trained: Trained | None = None
         self._run: GainRun | TwinRun | None = None
         self._clock = RoundClock(self.options.length)
-        self._over = self._due = False
+        self._over = self._due = self._counts_seconds = False
         self._due_since: float | None = None  # seconds of the clock; None after a resume
         self._is_short = False  # whether a warning has said that no round of the run ends
         self._late = False  # whether a metric was told after the last round
@@ -156,12 +156,12 @@ class Driver:
         played = self._check_left(resumes=resumes)
         run.begin()
         self._run, self._trained, self._loaded = run, trained, None
+        self._counts_seconds = getattr(self.tuner, "overhead", None) is not None
         self._claim(trained.optimizer)
         if self.connect().ranks.is_first:
             if not self.has_twins:  # their session says so
                 warn_of_earlier(0 if resumes else played)
-            rounds = self._clock.rounds_in(steps, epochs)
-            numbers = rounds, played, self.tuner.horizon
+            numbers = self._clock.rounds_in(steps, epochs), played, self.tuner.horizon
             self._is_short = warn_of_rounds(*numbers, self._clock, believes=self.tuner.predicts)
         self._apply()  # for settings that no state holds, such as dropout
 
@@ -226,11 +226,15 @@ class Driver:
         """
         if trained:
             self._accumulates = steps == 0
-        if self._over or (steps == 0 and not (ends_epoch and self._clock.is_running)):
+        clock = self._clock
+        if clock.done + steps < clock.enough and not ends_epoch:
+            clock.done += steps  # most steps need no more
+            return False
+        if self._over or (steps == 0 and not (ends_epoch and clock.is_running)):
             return False
         # No operation between the end of a round and its query can be interrupted.
         decision = self.decision
-        if not self._clock.step(steps=steps, ends_epoch=ends_epoch) or decision is None:
+        if not clock.step(steps=steps, ends_epoch=ends_epoch) or decision is None:
             return False
         self._due, self._due_since = decision.query, time.perf_counter()
         return self._due
@@ -240,11 +244,10 @@ class Driver:
         if not self._due or self.decision is None or self._run is None:
             return
         began = time.perf_counter()
-        details = self._details(began)
         self._late = self._over
         mean = self.connect().mean(metric)
         try:
-            self._run.tell(self.decision, mean, **details)
+            self._run.tell(self.decision, mean, **self._details(began))
         except BaseException:  # unless it is recorded, the metric can be passed again
             observed = {observation.round for observation in self.tuner.observations}
             self._due = self.decision.round not in observed
@@ -254,9 +257,8 @@ class Driver:
 
     def _details(self, now: float) -> dict[str, float]:
         """Return the seconds of the query, for a tuner whose queries take a share of the clock."""
-        if self._due_since is None or getattr(self.tuner, "overhead", None) is None:
-            return {}
-        return {"seconds": max(now - self._due_since, 0.0)}
+        since = self._due_since if self._counts_seconds else None
+        return {} if since is None else {"seconds": max(now - since, 0.0)}
 
     def finish(self) -> None:
         """End a fit that was not interrupted; all ranks call it.
@@ -303,8 +305,7 @@ class Driver:
         """Return tensors and plain values from which the run continues identically."""
         if self._loaded is not None:
             return dict(self._loaded)
-        run = {"reward": None} if self._run is None else self._run.state_dict()
-        return self._state_with(run)
+        return self._state_with({"reward": None} if self._run is None else self._run.state_dict())
 
     def _state_with(self, run: Mapping[str, Any]) -> dict[str, Any]:
         decision = None if self.decision is None else json.dumps(self.decision.to_dict())
@@ -395,6 +396,5 @@ class Driver:
         trained, options = self._trained, self.options
         if trained is None or (self.decision is None and self._final is None):
             return
-        optimizer, network, schedulers = trained.optimizer, trained.network, trained.schedulers
-        named: dict[str, Any] = {"others": options.others, "schedulers": schedulers}
-        apply(self.config, optimizer, network, rates=options.rates, **named)
+        named: dict[str, Any] = {"others": options.others, "schedulers": trained.schedulers}
+        apply(self.config, trained.optimizer, trained.network, rates=options.rates, **named)

@@ -24,47 +24,50 @@ _warned: "weakref.WeakSet[nn.Module]" = weakref.WeakSet()
 
 
 class DropoutTarget(NamedTuple):
-    """A dropout probability to set in a module.
+    """A dropout probability to set in modules.
 
     Args:
         name: Name in the configuration.
-        module: Module with the probability.
-        attribute: Name of the attribute in the module.
+        held: Modules with the probability, each with the name of an attribute of it.
         value: New probability.
     """
 
     name: str
-    module: nn.Module
-    attribute: str
+    held: list[tuple[nn.Module, str]]
     value: float
 
     @property
+    def key(self) -> str:
+        """The kind of the setting, as of parameter groups."""
+        return DROPOUT
+
+    @property
     def places(self) -> list[tuple[int, str]]:
-        """The written attribute, in a form that can be compared."""
-        return [(id(self.module), self.attribute)]
+        """The written attributes, in a form that can be compared."""
+        return [(id(module), attribute) for module, attribute in self.held]
 
     def write(self) -> None:
         """Set the probability."""
-        setattr(self.module, self.attribute, float(self.value))
+        value = float(self.value)
+        for module, attribute in self.held:
+            setattr(module, attribute, value)
 
 
-def dropout_targets(
-    name: str, where: str, value: Any, modules: list[nn.Module]
-) -> list[DropoutTarget]:
-    """Return the dropout targets of networks, or of their submodules ``where``.
+def dropout_target(name: str, where: str, value: Any, modules: list[nn.Module]) -> DropoutTarget:
+    """Return the dropout of networks, or of their submodules ``where``.
 
     Raises:
         InvalidConfigError: If the value is no probability.
     """
     is_rate = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
     check(is_rate, name, "a number in [0, 1]", value, InvalidConfigError)
-    targets: dict[tuple[int, str], DropoutTarget] = {}
     where = plain_name(where)
+    held: dict[int, nn.Module] = {}
     for network in modules:
-        for module in _within(network, where) if where else parts_of(network):
-            for attribute in _probabilities(module):
-                targets[id(module), attribute] = DropoutTarget(name, module, attribute, value)
-    return list(targets.values())
+        parts = _within(network, where) if where else parts_of(network)
+        held |= {id(module): module for module in parts}
+    pairs = [(part, attribute) for part in held.values() for attribute in _probabilities(part)]
+    return DropoutTarget(name, pairs, value)
 
 
 def _within(network: nn.Module, where: str) -> Iterator[nn.Module]:
@@ -95,7 +98,9 @@ def warn_if_compiled(modules: list[nn.Module], *, is_compiled: bool = False) -> 
 
 def _is_compiled(module: nn.Module) -> bool:
     held = vars(module)
-    return _INNER in module._modules or any(held.get(mark) is not None for mark in _COMPILED)
+    if held.get(_COMPILED[0]) is not None or held.get(_COMPILED[1]) is not None:
+        return True
+    return _INNER in module._modules
 
 
 def _probabilities(module: nn.Module) -> list[str]:
@@ -106,7 +111,10 @@ def _probabilities(module: nn.Module) -> list[str]:
         return [DROPOUT] if module.num_layers > 1 else []
     if isinstance(module, nn.MultiheadAttention):
         return [DROPOUT]
-    return [name for name, held in vars(module).items() if DROPOUT in name and _is_share(held)]
+    held = vars(module)
+    if DROPOUT not in " ".join(held):  # one look at all names, for most modules have none
+        return []
+    return [name for name, value in held.items() if DROPOUT in name and _is_share(value)]
 
 
 def _is_share(value: object) -> bool:

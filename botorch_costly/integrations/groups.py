@@ -25,24 +25,25 @@ _RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
     "betas": ("numbers in [0, 1)", lambda v: 0 <= v < 1),
 }
 _ANY = ("a finite number", math.isfinite)
+_PLAIN = frozenset((float, int, tuple))  # values that are compared without waiting for a device
 # Names of the parameters that Transformers trains without weight decay.
 _WITHOUT_DECAY = re.compile(r"bias|layernorm|rmsnorm|(?:^|[._])norm(?:$|\.)")
 _warned: "weakref.WeakSet[Optimizer]" = weakref.WeakSet()
 
 
 class GroupTarget(NamedTuple):
-    """A value to set in one parameter group.
+    """A value to set in parameter groups.
 
     Args:
         name: Name in the configuration.
-        group: The parameter group.
-        key: Key of the setting in the group.
+        groups: The parameter groups.
+        key: Key of the setting in each group.
         value: A number; for ``betas`` the number at ``beta``, or a tuple of all.
         beta: Index among the betas; None for all, and for other settings.
     """
 
     name: str
-    group: dict[str, Any]
+    groups: list[dict[str, Any]]
     key: str
     value: Any
     beta: int | None = None
@@ -51,42 +52,50 @@ class GroupTarget(NamedTuple):
     def places(self) -> list[tuple[int, str]]:
         """The written settings, in a form that can be compared."""
         if self.key != "betas":
-            return [(id(self.group), self.key)]
-        indices = range(len(self.group["betas"])) if self.beta is None else [self.beta]
-        return [(id(self.group), f"betas {i}") for i in indices]
+            return [(id(group), self.key) for group in self.groups]
+        several = [
+            range(len(group["betas"])) if self.beta is None else [self.beta]
+            for group in self.groups
+        ]
+        pairs = zip(self.groups, several, strict=True)
+        return [(id(group), f"betas {i}") for group, indices in pairs for i in indices]
 
     @property
-    def first(self) -> Any:
-        """The value before any tuning."""
-        return self.group.get(_FIRST + self.key, self.group[self.key])
+    def firsts(self) -> list[Any]:
+        """The values before any tuning, one for each group."""
+        key, first = self.key, _FIRST + self.key
+        return [group[first] if first in group else group[key] for group in self.groups]
 
-    @property
-    def is_tuned(self) -> bool:
-        """Whether the setting has been written before."""
-        return _FIRST + self.key in self.group
+    def within(self, groups: Iterable[dict[str, Any]]) -> "GroupTarget":
+        """Return the target in some of the groups alone."""
+        return self._replace(groups=list(groups))
 
     def write(self) -> None:
         """Set the value, and keep the first one."""
-        self.group.setdefault(_FIRST + self.key, _copied(self.group[self.key]))
-        if self.beta is not None:
-            betas = list(self.group[self.key])
-            betas[self.beta] = self.value
-            self.group[self.key] = tuple(betas)
-        elif isinstance(self.group[self.key], Tensor):
-            self.group[self.key].fill_(self.value)  # a captured graph reads this very tensor
-        else:
-            self.group[self.key] = self.value
+        key, first, value = self.key, _FIRST + self.key, self.value
+        for group in self.groups:
+            present = group[key]
+            if first not in group:
+                group[first] = _copied(present)
+            if self.beta is not None:
+                betas = list(present)
+                betas[self.beta] = value
+                group[key] = tuple(betas)
+            elif isinstance(present, Tensor):
+                present.fill_(value)  # a captured graph reads this very tensor
+            else:
+                group[key] = value
 
 
-def group_targets(
+def group_target(
     name: str,
     where: str,
     what: str,
     value: Any,
     optimizer: Optimizer,
     modules: Iterable[nn.Module] = (),
-) -> list[GroupTarget]:
-    """Return the targets of a name; empty if no group has such a setting.
+) -> GroupTarget | None:
+    """Return the target of a name; None if no group has such a setting.
 
     Args:
         name: Name in the configuration, for messages.
@@ -101,12 +110,13 @@ def group_targets(
     """
     key, beta = ("betas", _BETAS[what]) if what in _BETAS else (what, None)
     unshare(optimizer.param_groups, key)
-    groups = _groups_named(plain_name(where), optimizer)
-    settable = groups if _is_tunable(key) else []
-    targets = [GroupTarget(name, g, key, value, beta) for g in settable if _is_set(key, g.get(key))]
-    if targets:
-        _check_value(targets[0])
-    return _decayed(targets, modules) if key == "weight_decay" and not where else targets
+    groups = _groups_named(plain_name(where), optimizer) if _is_tunable(key) else []
+    groups = [g for g in groups if _is_set(key, g.get(key))]
+    if not groups:
+        return None
+    target = GroupTarget(name, groups, key, value, beta)
+    _check_value(target)
+    return _decayed(target, modules) if key == "weight_decay" and not where else target
 
 
 def _groups_named(where: str, optimizer: Optimizer) -> list[dict[str, Any]]:
@@ -128,24 +138,26 @@ def unshare(groups: list[dict[str, Any]], key: str) -> None:
             seen.add(id(group[key]))
 
 
-def shared_targets(targets: list[GroupTarget], optimizer: Optimizer) -> list[GroupTarget]:
-    """Return the targets of one value for all groups.
+def shared_target(target: GroupTarget, optimizer: Optimizer) -> GroupTarget:
+    """Return the target of one value for all groups.
 
     A group may be added after the value was first set, such as the group of an unfrozen backbone. It is
     set, too, if it was made with the value of the other groups. Otherwise it keeps its value, with one
     warning.
 
     Args:
-        targets: One target for each group with the setting.
+        target: The target of all groups with the setting.
         optimizer: Optimizer with the groups.
 
     Raises:
         InvalidConfigError: If the groups were made with different values of the setting.
     """
-    key = targets[0].key
-    firsts = [_comparable(target.first) for target in targets]
-    earlier = {first for first, target in zip(firsts, targets, strict=True) if target.is_tuned}
-    shared = [t for first, t in zip(firsts, targets, strict=True) if first in earlier]
+    key, groups, firsts = target.key, target.groups, target.firsts
+    if _PLAIN.issuperset(map(type, firsts)) and firsts.count(firsts[0]) == len(firsts):
+        return target
+    firsts = [_comparable(first) for first in firsts]
+    pairs = list(zip(groups, firsts, strict=True))
+    earlier = {first for group, first in pairs if _FIRST + key in group}  # of tuned groups
     if len(set(firsts)) > 1 and len(earlier) == 1:
         if optimizer not in _warned:
             _warned.add(optimizer)
@@ -155,10 +167,10 @@ def shared_targets(targets: list[GroupTarget], optimizer: Optimizer) -> list[Gro
                 key,
                 key,
             )
-        return shared
+        return target.within(group for group, first in pairs if first in earlier)
     expected = f"names of groups, such as '0.{key}', because the groups differ in their {key}"
-    check(len(set(firsts)) == 1, targets[0].name, expected, firsts, InvalidConfigError)
-    return targets
+    check(len(set(firsts)) == 1, target.name, expected, firsts, InvalidConfigError)
+    return target
 
 
 def settings_of(optimizer: Optimizer) -> list[str]:
@@ -170,20 +182,20 @@ def settings_of(optimizer: Optimizer) -> list[str]:
     return [*keys, *(_BETAS if "betas" in keys else ())]
 
 
-def _decayed(targets: list[GroupTarget], modules: Iterable[nn.Module]) -> list[GroupTarget]:
-    """Return the targets of groups that were made with weight decay.
+def _decayed(target: GroupTarget, modules: Iterable[nn.Module]) -> GroupTarget:
+    """Return the target in the groups that were made with weight decay.
 
     If no group has any, the default of Transformers, these are the groups with other parameters than
     biases and norms.
     """
-    decayed = [target for target in targets if float(target.first) > 0]
-    if not decayed and len(targets) > 1:
+    pairs = zip(target.groups, target.firsts, strict=True)
+    decayed = [group for group, first in pairs if float(first) > 0]
+    if not decayed and len(target.groups) > 1:
         names = {id(p): name for network in modules for name, p in network.named_parameters()}
-        for target in targets:
-            ids = map(id, target.group["params"])
-            names |= dict(zip(ids, target.group.get("param_names", ()), strict=False))
-        decayed = [target for target in targets if _holds_weights(target.group, names)]
-    return decayed or targets
+        for group in target.groups:
+            names |= dict(zip(map(id, group["params"]), group.get("param_names", ()), strict=False))
+        decayed = [group for group in target.groups if _holds_weights(group, names)]
+    return target.within(decayed) if decayed else target
 
 
 def _holds_weights(group: dict[str, Any], names: dict[int, str]) -> bool:
@@ -207,7 +219,8 @@ def _is_set(key: str, value: Any) -> bool:
 def _check_value(target: GroupTarget) -> None:
     expected, holds = _RANGES.get(target.key, _ANY)
     values = target.value if isinstance(target.value, tuple) else (target.value,)
-    count = 1 if target.key != "betas" or target.beta is not None else len(target.group["betas"])
+    is_one = target.key != "betas" or target.beta is not None
+    count = 1 if is_one else len(target.groups[0]["betas"])
     are_numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
     is_valid = are_numbers and all(map(holds, values)) and len(values) == count
     is_valid = is_valid and (count > 1) == isinstance(target.value, tuple)

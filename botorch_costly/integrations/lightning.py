@@ -14,9 +14,11 @@ from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.lightning_data import TrainingData
 from botorch_costly.integrations.lightning_trainer import (
+    NEVER,
     Decides,
     MetricReaders,
     check_validates,
+    counter_of,
     further_parts,
     left_of,
     set_validation,
@@ -111,7 +113,9 @@ class TunerCallback(Decides, Callback):
         self._is_within_batch = False
         self._readers = MetricReaders(monitor)
         self._trainer: Any = None  # while it fits
-        self._loop: Any = None  # of its epochs, which knows the step without a detour
+        self._strategy: Any = None  # of the trainer, which holds the optimizer without a detour
+        self._loop: Any = None  # of its epochs
+        self._counter: Any = None  # of its steps
         self._generators: dict[str, Any] | None = None  # until the first batch is fetched
         self._data = TrainingData(self._begin_round) if self.driver.has_twins else None
         self._before: dict[str, Any] | None = None  # the tuner's state before a fast_dev_run
@@ -135,7 +139,7 @@ class TunerCallback(Decides, Callback):
         check_validates(trainer)
         schedulers = tuple(config.scheduler for config in trainer.lr_scheduler_configs)
         parts = self._parts + further_parts(trainer, pl_module)
-        optimizer = _one_optimizer(trainer.optimizers)
+        optimizer = _only(trainer.optimizers)
         self._readers.read_after_validation(trainer)
         # At the beginning of an epoch the restored generators have just drawn its order: they stay. With
         # twins the order is drawn when the first batch is fetched.
@@ -146,6 +150,7 @@ class TunerCallback(Decides, Callback):
         self.driver.start(trained, generators=not drawn, **left)
         self._allow_divergence(trainer)
         self._trainer, self._loop = trainer, trainer.fit_loop.epoch_loop
+        self._strategy, self._counter = trainer.strategy, counter_of(trainer)
         self._steps, self._is_within_batch = trainer.global_step, False
         self._measure_due(trainer)
         # A resumed trainer draws a seed of validation before it fetches a batch.
@@ -168,19 +173,22 @@ class TunerCallback(Decides, Callback):
         if self._generators is not None:
             set_global_generators(self._generators)
             self._generators = None
-        self.driver.before_step(_one_optimizer(self._trainer.optimizers))
+        optimizers = self._strategy.optimizers
+        self.driver.before_step(optimizers[0] if len(optimizers) == 1 else _only(optimizers))
 
     def on_train_batch_end(
         self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
     ) -> None:
         """Tell the trainer whether to validate after this batch."""
         self._is_within_batch = False
-        earlier, self._steps = self._steps, self._loop.global_step
-        ends_epoch = trainer.is_last_batch
-        if self._data is not None and ends_epoch:
+        earlier, self._steps = self._steps, self._counter.completed
+        ends_epoch = self._loop.batch_progress.is_last_batch
+        if ends_epoch and self._data is not None:
             self._data.end_pass()  # before others save a checkpoint
-        due = self.driver.after_step(steps=max(self._steps - earlier, 0), ends_epoch=ends_epoch)
-        set_validation(trainer, batch_idx, is_due=due)
+        steps = self._steps - earlier
+        due = self.driver.after_step(steps=steps if steps > 0 else 0, ends_epoch=ends_epoch)
+        if due or trainer.val_check_batch != NEVER:
+            set_validation(trainer, batch_idx, is_due=due)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
         """Count an epoch that the module cuts short within a batch, which then has no end."""
@@ -220,7 +228,7 @@ class TunerCallback(Decides, Callback):
         After a ``fast_dev_run`` the tuner returns to its state before.
         """
         self._readers.restore()
-        self._trainer = self._loop = None
+        self._trainer = self._strategy = self._loop = self._counter = None
         if self._data is not None:
             self._data.remove()
         if self._before is not None:
@@ -256,7 +264,7 @@ class TunerCallback(Decides, Callback):
             self._readers.allow_divergence(trainer)
 
 
-def _one_optimizer(optimizers: Sequence[Optimizer]) -> Optimizer:
+def _only(optimizers: Sequence[Optimizer]) -> Optimizer:
     """Return the only optimizer of a trainer.
 
     Raises:

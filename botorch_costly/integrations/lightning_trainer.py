@@ -13,7 +13,7 @@ from botorch_costly.errors import check
 from botorch_costly.states import Stateful
 
 _logger = logging.getLogger(__name__)
-_NEVER = sys.maxsize  # batches until the next validation
+NEVER = sys.maxsize  # batches until the next validation
 
 
 class Decides:
@@ -42,7 +42,7 @@ def check_validates(trainer: Any) -> None:
 
 def set_validation(trainer: Any, batch_idx: int, *, is_due: bool) -> None:
     """Make a trainer validate after this batch, or not."""
-    trainer.val_check_batch = batch_idx + 1 if is_due else _NEVER
+    trainer.val_check_batch = batch_idx + 1 if is_due else NEVER
 
 
 def validate_now(trainer: Any) -> None:
@@ -52,6 +52,41 @@ def validate_now(trainer: Any) -> None:
     trainer.validating = True
     loop.run()
     trainer.training = True
+
+
+class StepCounter:
+    """The steps of a trainer so far, as ``completed`` of Lightning's own counters.
+
+    Args:
+        trainer: The trainer.
+    """
+
+    def __init__(self, trainer: Any) -> None:
+        self._loop = trainer.fit_loop.epoch_loop
+
+    @property
+    def completed(self) -> int:
+        """Number of steps."""
+        return int(self._loop.global_step)
+
+
+def counter_of(trainer: Any) -> Any:
+    """Return the counter of a trainer's steps, with an attribute ``completed``.
+
+    ``global_step`` goes through six properties, which takes longer than all else in the hook of a step.
+    The counter behind it is not public: where it is missing, or has another number, it is not used.
+    """
+    loop = trainer.fit_loop.epoch_loop
+    try:
+        if trainer.lightning_module.automatic_optimization:
+            counter = loop.automatic_optimization.optim_progress.optimizer.step.total
+        else:
+            counter = loop.manual_optimization.optim_step_progress.total
+        if counter.completed == trainer.global_step:
+            return counter
+    except AttributeError:
+        pass
+    return StepCounter(trainer)
 
 
 def further_parts(trainer: Any, network: nn.Module) -> tuple[Stateful, ...]:

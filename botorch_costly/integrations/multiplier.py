@@ -8,6 +8,7 @@ The multiplier is an entry of the group, because states, copies and pickles of a
 groups but lose its hooks. So the hooks are global to all optimizers, and read the groups.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from torch import Tensor
@@ -22,19 +23,21 @@ _MULTIPLIER = "lr_multiplier"  # entry of a group, also in the optimizer's state
 _SCHEDULED = "lr_scheduled"  # the scheduler's rate, within a step
 
 
-def multiply_rate(group: dict[str, Any], factor: float) -> None:
-    """Make the optimizer of a group step with the rate of the group times a factor from now on.
+def multiply_rates(groups: Iterable[dict[str, Any]], factor: float) -> None:
+    """Make the optimizer of groups step with their rates times a factor from now on.
 
     Args:
-        group: A parameter group of any optimizer.
+        groups: Parameter groups of any optimizer.
         factor: Multiplier, at least 0.
     """
-    group[_MULTIPLIER] = factor
+    for group in groups:
+        group[_MULTIPLIER] = factor
 
 
-def multiply_no_more(group: dict[str, Any]) -> None:
-    """Make the optimizer of a group step with the rate of the group itself."""
-    group.pop(_MULTIPLIER, None)
+def multiply_no_more(groups: Iterable[dict[str, Any]]) -> None:
+    """Make the optimizer of groups step with the rates of the groups themselves."""
+    for group in groups:
+        group.pop(_MULTIPLIER, None)
 
 
 def _multiply(optimizer: Any, args: Any, kwargs: Any) -> None:

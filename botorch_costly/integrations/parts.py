@@ -13,7 +13,7 @@ def inner_network(network: nn.Module) -> nn.Module:
     """Return the network inside of wrappers such as that of ``torch.compile``."""
     while True:
         inner = network.module if isinstance(network, _PARALLEL) else None
-        inner = getattr(network, "_orig_mod", None) if inner is None else inner
+        inner = network._modules.get("_orig_mod") if inner is None else inner
         if not isinstance(inner, nn.Module):
             return network
         network = inner

@@ -62,6 +62,12 @@ class RoundClock:
         length: Length of a round.
         now: Clock in seconds.
 
+    Attributes:
+        is_running: Whether a round has begun and not ended.
+        done: Steps of the running round, or of the last one.
+        enough: Fewer steps than these do not end the running round, unless an epoch ends with them; 0
+            without a round. A caller may add such steps to ``done`` itself, in place of ``step``.
+
     Example:
         >>> clock = RoundClock(RoundLength(steps=2))
         >>> clock.begin()
@@ -73,20 +79,16 @@ class RoundClock:
         check(isinstance(length, RoundLength), "length", "a RoundLength", length)
         self.length, self._now = length, now
         self._in_epochs = length.epochs is not None
-        self._steps = self._epochs = 0
+        self.done = self._epochs = 0
         self._planned: int | None = None
         self._step_seconds: float | None = None
         self._began: float | None = None  # None after a resume: the time before it is unknown
-
-    @property
-    def is_running(self) -> bool:
-        """Whether a round has begun and not ended."""
-        return self._planned is not None
+        self.is_running, self.enough = False, 0.0
 
     @property
     def steps(self) -> int:
         """Steps of the running round; 0 without one."""
-        return self._steps if self.is_running else 0
+        return self.done if self.is_running else 0
 
     def begin(self, agree: Callable[[float], float] = float) -> None:
         """Begin a round.
@@ -95,9 +97,14 @@ class RoundClock:
             agree: Function from the steps that this process has measured to the common steps of all
                 processes of a distributed run.
         """
-        self._steps = self._epochs = 0
-        self._planned = self._plan(agree)
+        self.done = self._epochs = 0
+        self._run_for(self._plan(agree))
         self._began = self._now()
+
+    def _run_for(self, planned: int | None) -> None:
+        """Run a round of some steps or epochs; None for no round."""
+        self._planned, self.is_running = planned, planned is not None
+        self.enough = 0 if planned is None else math.inf if self._in_epochs else planned
 
     def step(self, *, steps: int = 1, ends_epoch: bool = False) -> bool:
         """Count steps, and return whether the round ends with them.
@@ -112,14 +119,15 @@ class RoundClock:
         planned = self._planned
         if planned is None:
             raise InvalidArgumentError("step", "a round that has begun", "none")
-        self._steps = done = self._steps + steps
+        self.done += steps
         if ends_epoch:
             self._epochs += 1
-        if (self._epochs if self._in_epochs else done) < planned:
+        if (self._epochs if self._in_epochs else self.done) < planned:
             return False
-        if self._began is not None and self._steps > 0:
-            self._step_seconds = (self._now() - self._began) / self._steps
-        self._planned = self._began = None
+        if self._began is not None and self.done > 0:
+            self._step_seconds = (self._now() - self._began) / self.done
+        self._planned = self._began = None  # without a call, in which an interrupt might come
+        self.is_running, self.enough = False, 0
         return True
 
     def rounds_in(self, steps: float | None, epochs: float | None) -> float | None:
@@ -134,12 +142,12 @@ class RoundClock:
         if left is None or length is None or not math.isfinite(left):
             return None
         if self._planned is not None:
-            left -= self._planned - (self._epochs if in_epochs else self._steps)
+            left -= self._planned - (self._epochs if in_epochs else self.done)
         return max(left, 0.0) / length
 
     def state_dict(self) -> dict[str, Any]:
         """Return the progress of the round in plain values."""
-        done = {"steps": self._steps, "epochs": self._epochs, "planned": self._planned}
+        done = {"steps": self.done, "epochs": self._epochs, "planned": self._planned}
         return {**done, "step_seconds": self._step_seconds, "unit": self.length.unit}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -161,9 +169,9 @@ class RoundClock:
         seconds = state["step_seconds"]
         timed = seconds is None or isinstance(seconds, int | float)
         check(timed, "step_seconds", "seconds, or None", seconds, StateMismatchError)
-        self._steps, self._epochs = state["steps"], state["epochs"]
-        self._planned, self._step_seconds = state["planned"], state["step_seconds"]
-        self._began = None
+        self.done, self._epochs = state["steps"], state["epochs"]
+        self._step_seconds, self._began = state["step_seconds"], None
+        self._run_for(state["planned"])
 
     def _plan(self, agree: Callable[[float], float]) -> int:
         length = self.length

@@ -151,7 +151,8 @@ class TunerCallback(TrainerCallback):
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin a round if none is running."""
-        self._check_metric()
+        if self.driver.is_due:
+            self._check_metric()
         self.driver.before_step()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> Any:

@@ -30,7 +30,7 @@ example contributes in every round.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from torch import Tensor
@@ -253,9 +253,9 @@ class GainReward(MetricGain):
 
     def state_dict(self) -> dict[str, Any]:
         """Return options and reference as plain values."""
-        last = {**asdict(self._last), "least": self._least}
+        last = {**vars(self._last), "least": self._least}
         sample = None if self._sample is None else self._sample.state_dict()
-        reference = asdict(self._reference)
+        reference = dict(vars(self._reference))
         return {**self.options(), "last": last, "reference": reference, "sample": sample}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

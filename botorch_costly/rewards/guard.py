@@ -183,14 +183,21 @@ class GuardedReward:
         """Guard a metric; after an error the guard is unchanged."""
         before, kept, good = self.reward.state_dict(), self._recovery.kept, self._good
         try:
-            return self._guard(metric, sample, round)
+            return self._guard(metric, sample, round, before)
         except BaseException:
             self.reward.load_state_dict(before)
             self._recovery.kept, self._good = kept, good
             raise
 
-    def _guard(self, metric: float, sample: Sample | None, round: int | Decision) -> Reading:
-        before, kept = self.reward.state_dict(), self._recovery.kept
+    def _guard(
+        self,
+        metric: float,
+        sample: Sample | None,
+        round: int | Decision,
+        before: Mapping[str, Any],
+    ) -> Reading:
+        """Guard a metric; ``before`` is the state of the reward."""
+        kept = self._recovery.kept
         gain, when = self.reward.follow(metric, sample, round), When.from_decision(round)
         margin = self.margin + _DEVIATIONS * math.sqrt(self.reward.variance_of(sample))
         outcome = self._recovery.follow(metric, when, margin, self.reward.level)

@@ -122,8 +122,17 @@ class Kept:
         smooth = self.smooth + share * (level - self.smooth)
         # Two good queries in a row are no noise; the smoothed level lags where a run improves quickly.
         best = max(self.best, smooth, min(self.last, level) - margin / 2)
-        now = replace(self, **when._asdict(), last=level, smooth=smooth, best=best)
-        return replace(now, in_a_row=0, worse=0)
+        now, interval = when
+        return replace(
+            self,
+            last=level,
+            smooth=smooth,
+            best=best,
+            round=now,
+            interval=interval,
+            in_a_row=0,
+            worse=0,
+        )
 
     def without_levels(self) -> "Kept":
         """Return the same state with levels of 0, for metrics whose levels are not compared."""

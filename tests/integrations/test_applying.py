@@ -1,6 +1,7 @@
 """A configuration is put into effect where it says, as a whole or not at all."""
 
 import copy
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -54,6 +55,30 @@ def groups(network, **head):
 
 def settings(optimizer, key):
     return [group[key] for group in optimizer.param_groups]
+
+
+def calls_of(function):
+    """Return the number of functions of Python that a call of a function calls."""
+    called = []
+    sys.setprofile(lambda frame, event, _: called.append(event) if event == "call" else None)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return len(called)
+
+
+def test_a_group_more_takes_few_calls_more():
+    """A round applies a configuration, and some optimizers have a group for each tensor."""
+
+    def calls(number):
+        layers = nn.ModuleList(nn.Linear(2, 2) for _ in range(number))
+        optimizer = AdamW([{"params": [layer.weight]} for layer in layers], lr=0.1)
+        config = {"lr": 0.2, "weight_decay": 0.3}
+        apply(config, optimizer)  # which keeps the first values
+        return calls_of(lambda: apply(config, optimizer))
+
+    assert calls(60) - calls(20) <= 40 * 6
 
 
 # -- what a name says ------------------------------------------------------------------------------

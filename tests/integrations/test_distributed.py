@@ -40,6 +40,12 @@ def test_a_single_rank_is_the_tuner_itself():
     assert play(SharedTuner(tuner()), 0, ROUNDS) == by_hand(tuner(), 1)
 
 
+def test_a_single_rank_writes_no_message(monkeypatch):
+    shared = SharedTuner(tuner())
+    monkeypatch.setattr(shared.ranks, "receive", None)
+    assert shared.ask() == shared.tuner.decisions[-1]
+
+
 def test_a_single_rank_raises_what_the_tuner_raises():
     shared = SharedTuner(tuner(horizon=1))
     shared.ask()
@@ -62,7 +68,9 @@ def test_a_decision_that_did_not_arrive_is_the_next_one_again(monkeypatch):
     def lost(*_):
         raise ConnectionError
 
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch:  # rank 0 of two
+        patch.setattr(shared.ranks, "count", 2)
+        patch.setattr(shared.ranks, "meet", lambda *_: None)
         patch.setattr(shared.ranks, "receive", lost)
         for _ in range(2):
             with pytest.raises(ConnectionError):

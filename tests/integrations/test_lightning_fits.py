@@ -4,6 +4,8 @@ Callbacks that try something first save and restore the state of a trainer; some
 its optimizer; and a program fits again, in a second cell or after an interruption.
 """
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 from torch.utils.data import DataLoader, IterableDataset
@@ -26,6 +28,7 @@ from lightning.pytorch.callbacks import (
 from lightning.pytorch.tuner import Tuner
 
 from botorch_costly.integrations.lightning import TunerCallback
+from botorch_costly.integrations.lightning_trainer import StepCounter, counter_of
 from tests.integrations.lightning_fits import Digits, callback, rewards, trainer_of, tuner
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Lightning's own, on small machines
@@ -274,6 +277,32 @@ def test_rounds_are_counted_whatever_a_batch_steps(module, length, said):
     trainer_of(tuned).fit(Manual(**module))
     assert [one.round for one in tuned.driver.tuner.observations] == [0, 1, 2, 3]
     assert said() == []
+
+
+class Steps(Callback):
+    """Compares the counter of a trainer's steps with the steps of the trainer."""
+
+    def on_train_start(self, trainer, pl_module):
+        self.counter = counter_of(trainer)
+
+    def on_train_batch_end(self, trainer, *_):
+        assert self.counter.completed == trainer.global_step
+
+
+@pytest.mark.parametrize("kind", ["plain", "accumulated", "manual"])
+def test_the_counter_of_steps_is_that_of_the_trainer(kind):
+    steps, options = Steps(), {"accumulate_grad_batches": 3} if kind == "accumulated" else {}
+    trainer = trainer_of(callback(), steps, **options)
+    trainer.fit(Manual(every=2, times=3) if kind == "manual" else Digits())
+    assert not isinstance(steps.counter, StepCounter)
+
+
+def test_without_that_counter_the_trainer_is_asked():
+    loop = SimpleNamespace(global_step=7)  # of another version
+    fit, module = SimpleNamespace(epoch_loop=loop), SimpleNamespace(automatic_optimization=True)
+    counter = counter_of(SimpleNamespace(fit_loop=fit, lightning_module=module, global_step=7))
+    loop.global_step = 8
+    assert counter.completed == 8
 
 
 class Skips(Digits):

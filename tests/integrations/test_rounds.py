@@ -84,6 +84,30 @@ def test_a_state_continues_within_a_round(unit):
     assert not resumed.is_running
 
 
+@pytest.mark.parametrize("unit", ["steps", "epochs", "seconds"])
+def test_a_caller_may_count_steps_that_are_not_enough(unit):
+    """Three clocks: counted by each step, by a caller where it may, and the second one resumed."""
+    length = RoundLength(**{unit: 5})
+    clock, counted, resumed = (RoundClock(length, Watch()) for _ in range(3))
+    assert not clock.done + 1 < clock.enough  # there is no round
+    for one in (clock, counted):
+        one.begin()
+    for number in range(1, 60):
+        steps, ends_epoch = (1, 1, 0, 2)[number % 4], number % 7 == 0
+        ends = clock.step(steps=steps, ends_epoch=ends_epoch)
+        if not ends_epoch and counted.done + steps < counted.enough:
+            counted.done += steps
+            assert not ends
+        else:
+            assert counted.step(steps=steps, ends_epoch=ends_epoch) == ends
+        assert counted.state_dict() == clock.state_dict()
+        resumed.load_state_dict(counted.state_dict())
+        assert (resumed.enough, resumed.is_running) == (counted.enough, counted.is_running)
+        if ends:
+            clock.begin()
+            counted.begin()
+
+
 def test_a_step_outside_of_a_round():
     with pytest.raises(InvalidArgumentError, match="a round that has begun"):
         RoundClock(RoundLength(steps=1)).step()
