@@ -245,8 +245,13 @@ class SearchSpace:
             InvalidArgumentError: If ``x`` contains NaN.
         """
         self._check_points(x, "(dim,)", x.shape == (self.dim,))
-        check(not bool(x.isnan().any()), "x", "no NaN", x.tolist(), InvalidArgumentError)
-        return {name: p.decode(x[self.columns[name]]) for name, p in self.parameters}
+        values = x.tolist()
+        check(not any(map(math.isnan, values)), "x", "no NaN", values, InvalidArgumentError)
+        columns = x.split([p.width for _, p in self.parameters])
+        return {
+            name: parameter.decode(own)
+            for (name, parameter), own in zip(self.parameters, columns, strict=True)
+        }
 
     def round(self, x: Tensor) -> Tensor:
         """Move points onto the encodings of the configurations they decode to.

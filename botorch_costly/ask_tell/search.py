@@ -90,7 +90,7 @@ class CubeSearch:
         self._search = search
         self._peaks = self._warm_starts = torch.zeros(0, dim, **tkwargs)
         self.bounds = self._box = unit_cube(self._warm_starts)
-        self._near_bounds = self.bounds.cpu()  # checks do not wait for a device
+        self.near_bounds = self.bounds.cpu()  # checks do not wait for a device
         engine = SobolEngine(dim, scramble=True, seed=0)
         sobol = engine.draw(_REPRESENTATIVES, dtype=torch.float32).to(self.bounds)
         # Many functions have their maximum on a face of the cube, where no Sobol point lies.
@@ -101,7 +101,7 @@ class CubeSearch:
 
     def _spread(self) -> None:
         """Spread the representatives over the bounds."""
-        everywhere = from_unit_cube(self._everywhere, box_at(self._near_bounds, self._everywhere))
+        everywhere = from_unit_cube(self._everywhere, box_at(self.near_bounds, self._everywhere))
         self._representatives = self._round(everywhere)
         # Whether every point of the box is a configuration; no point is rounded then.
         self.every_point = torch.equal(self._representatives, everywhere)
@@ -112,7 +112,7 @@ class CubeSearch:
         low, high = self._box
         padded = torch.stack([(low - _PADDING).clamp_min(0), (high + _PADDING).clamp_max(1)])
         self.bounds = torch.where(high - low < _PADDING, padded, self._box)
-        self._near_bounds = self.bounds.cpu()
+        self.near_bounds = self.bounds.cpu()
         self._warm_starts, self._peaks = map(self._round, (self._warm_starts, self._peaks))
         self._spread()
 
@@ -142,7 +142,7 @@ class CubeSearch:
         rounds = not (self.every_point or is_near(self.bounds))
         result = search(
             function,
-            self._near_bounds,
+            self.near_bounds,
             restarts,
             self._search.bandwidth,
             remade=partial(self._on_space, function) if rounds else None,
@@ -152,6 +152,10 @@ class CubeSearch:
         self._warm_starts = result.optima.points[:_MOST_WARM_STARTS]
         points = result.more if rounds else self.on_space(function, result.optima.points)
         return Maxima(points, result.optima.values, self._warm_starts, result.starts)
+
+    def resume_from(self, optima: Tensor) -> None:
+        """Start the next search from other optima than those of the last one, ``(m, d)``."""
+        self._warm_starts = optima[:_MOST_WARM_STARTS]
 
     def far_from(self, function: Acquisition, lone: Maxima, generator: torch.Generator) -> Tensor:
         """Return the best configuration farther than the bandwidth from a lone optimum, ``1 x d``.
@@ -174,7 +178,7 @@ class CubeSearch:
         far = far_rival(
             elsewhere,
             optimum,
-            self._near_bounds,
+            self.near_bounds,
             self._search.bandwidth,
             lone.starts,
             num_candidates=_CANDIDATES,

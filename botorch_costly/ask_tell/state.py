@@ -4,7 +4,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
@@ -187,7 +187,8 @@ def unchanged_on_error(*parts: Stateful, copies: bool = True) -> Iterator[None]:
 
 def states_of(*parts: Stateful, copies: bool = True) -> Undo:
     """Return a function that restores the present states; see ``unchanged_on_error``."""
-    with outside_inference():
+    # Entering both modes takes as long as the states of most strategies.
+    with outside_inference() if torch.is_inference_mode_enabled() else nullcontext():
         states = [stateful.state_dict() for stateful in parts]
         states = copied(states) if copies else states
 

@@ -146,19 +146,21 @@ class CachedPosterior:
             InvalidArgumentError: If there are no observations.
         """
         check(self.num_rows > 0, "snapshot", "a belief with observations", "none")
-        frozen, retained = self._freeze(), 1.0
+        frozen = self._freeze()
         snapshot = frozen.snapshot
         if now < frozen.newest:  # only the absolute lag matters
             snapshot = self._frozen_at(now)
-        else:
-            retained = retention_float(self.forgetting, now - frozen.newest)
         return replace(
             snapshot,
-            retained=retained,
+            retained=self.retained(now),
             least_variance=self.least_variance,
             center=self.center,
             scale=self.scale,
         )
+
+    def retained(self, now: float) -> float:
+        """Return the share of the newest observation that is retained in round ``now``, in [0, 1]."""
+        return retention_float(self.forgetting, max(now - self._freeze().newest, 0.0))
 
     def in_round(self, X: Tensor, now: float) -> tuple[Tensor, Tensor]:
         """Return mean and variance at configurations ``batch_shape x d`` in one round.

@@ -11,7 +11,9 @@ from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.numerics.closed_form import (
     ClosedForm,
     Moments,
+    Slopes,
     moments,
+    moments_and_slopes,
     upper_bound_at,
     upper_bound_with_gradient,
 )
@@ -42,6 +44,7 @@ class _Stored:
     def __init__(self) -> None:
         self.rough: tuple[ClosedForm, _Stored] | None = None
         self.answers: list[tuple[Tensor, int, Moments]] = []
+        self.slopes: list[tuple[Tensor, int, tuple[Moments, Slopes]]] = []
         self.projections: list[tuple[Tensor, int, Projection]] = []
 
 
@@ -170,6 +173,10 @@ class Snapshot:
         with torch.no_grad():
             rows, answers = self.configurations(X), self._stored.answers
             return _remembered(answers, X, _ANSWERS, lambda: moments(self.form, rows))
+
+    def moments_and_slopes(self, X: Tensor) -> tuple[Moments, Slopes]:
+        """Return ``moments`` at ``q x d`` and their gradients, without ``retained``; cached."""
+        return _remembered(self._stored.slopes, X, 1, lambda: moments_and_slopes(self.form, X))
 
     def mean_and_variance(self, X: Tensor) -> tuple[Tensor, Tensor]:
         """Return mean and variance of the function at ``X``, in units of the rewards.

@@ -117,6 +117,28 @@ def moments(form: ClosedForm, X: Tensor) -> Moments:
     )
 
 
+class Slopes(NamedTuple):
+    """Gradients of mean and explained variance of ``f``, in the round of the closed form."""
+
+    mean: Tensor  # shape: (*batch, q, d)
+    explained: Tensor  # shape: (*batch, q, d)
+
+
+def moments_and_slopes(form: ClosedForm, X: Tensor) -> tuple[Moments, Slopes]:
+    """Return ``moments`` and their gradients at configurations ``X``, shape ``(*batch, q, d)``."""
+    points = scaled(form, X)
+    phi, psi = PROFILES[form.family].slope(distances(form, points))
+    projected = phi @ form.solver.mT  # B phi
+    rows = torch.cat([form.rows, torch.ones_like(form.alpha)], -1)  # sums come with the products
+
+    def gradient(weights: Tensor) -> Tensor:
+        through = (weights * psi) @ rows
+        return torch.addcmul(through[..., :-1], through[..., -1:], points, value=-1) * form.unit
+
+    known = Moments((phi @ form.alpha).squeeze(-1), projected.square().sum(-1))
+    return known, Slopes(gradient(form.alpha.mT), 2 * gradient(projected @ form.solver))
+
+
 def upper_bound_at(
     prior: Tensor, known: Moments, retained: Tensor | float, width: Tensor, floor: float
 ) -> Tensor:  # shape: (*batch, q)
@@ -131,6 +153,26 @@ def upper_bound_at(
     """
     variance = prior - retained * retained * known.explained
     return torch.addcmul(retained * known.mean, width, variance.clamp_min_(floor).sqrt_())
+
+
+def upper_bound_and_gradient_at(
+    known: Moments, slopes: Slopes, retained: Tensor, width: Tensor, prior: Tensor, floor: float
+) -> tuple[Tensor, Tensor]:  # shapes: (r, q), (r, q, d)
+    """Return ``upper_bound_at`` and its gradient in ``r`` rounds.
+
+    Args:
+        known: Moments in the round of the closed form.
+        slopes: Their gradients.
+        retained: Retention ``a`` since that round, shape ``(r, 1)``.
+        width: Number of standard deviations to add, shape ``(r, 1)``.
+        prior: Prior variance ``s``.
+        floor: Least variance; a clamped variance has no gradient.
+    """
+    variance = prior - retained * retained * known.explained
+    std = variance.clamp_min(floor).sqrt()
+    rate = width * (-0.5 * retained * retained) / std * (variance > floor)
+    gradient = retained.unsqueeze(-1) * slopes.mean + rate.unsqueeze(-1) * slopes.explained
+    return torch.addcmul(retained * known.mean, width, std), gradient
 
 
 def upper_bound_with_gradient(

@@ -78,7 +78,7 @@ def climb_by_newton(
     start: Tensor,  # shape: (*batch, j, d)
     bounds: Tensor,  # shape: (2, d)
     max_iter: int = 8,
-    near: float = _NEAR,
+    near: float | Tensor = _NEAR,
     counts: Tensor | None = None,  # bool, shape: (*batch, j)
 ) -> Maxima:
     """Climb from starts near local maxima; a step that does not lead up is rejected and shortened.

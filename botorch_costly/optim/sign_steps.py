@@ -25,18 +25,20 @@ def climb_by_signs(
     start: Tensor,  # shape: (*batch, n, d)
     steps: int,
     warm: int = 0,
+    first: float | None = None,
 ) -> tuple[Tensor, Tensor]:  # shapes: (*batch, n, d), (*batch, n)
     """Take a number of steps uphill in the unit cube; return the last points and their values.
 
     The first step is as long as the distance between neighbours of as many even points, so that few
-    starts leave the neighbourhood of their maximum. A start whose last value or point is not finite is
-    returned unchanged, with the value -inf.
+    starts leave the neighbourhood of their maximum, unless its length is given. A start whose last value
+    or point is not finite is returned unchanged, with the value -inf.
 
     Args:
         value_and_gradient: Maps ``batch_shape x n x d`` points to values and gradients.
         start: Points of the unit cube.
         steps: Number of steps; the function is evaluated once more.
         warm: Number of starts, the last ones, that take no steps and are evaluated once.
+        first: Length of the first step in each variable, at most the longest step.
 
     Raises:
         InvalidShapeError: If values or gradients have other shapes than those of the points.
@@ -46,8 +48,9 @@ def climb_by_signs(
     point, stays = start.split([drawn, warm], -2)
     climbed, value_there = value.split([drawn, warm], -1)
     slope = slope[..., :drawn, :]
-    first = min(max(drawn, 1) ** (-1 / start.shape[-1]), _LONGEST)
-    step = torch.full_like(point, first)
+    if first is None:
+        first = max(drawn, 1) ** (-1 / start.shape[-1])
+    step = torch.full_like(point, min(first, _LONGEST))
     grow, shrink = start.new_full((), _GROW), start.new_full((), _SHRINK)
     for _ in range(steps if drawn else 0):
         point = torch.addcmul(point, step, slope.sign()).clamp_(0.0, 1.0)

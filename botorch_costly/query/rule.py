@@ -102,6 +102,22 @@ class Cause(IntEnum):
     DOES_NOT_PAY = 11  # the query earns at most its price
 
 
+_REASONS: dict[int, str] = {
+    Cause.ALWAYS: "full feedback",
+    Cause.CHANCE: "drawn for a query",
+    Cause.NO_CHANCE: "not drawn for a query",
+    Cause.UNSURE: "a rival may be better (confidence {confidence:.2f})",
+    Cause.SURE: "no rival is likely to be better (confidence {confidence:.2f})",
+    Cause.SPENT: "the quota of queries is spent",
+    Cause.DUE: "every round left is needed to spend the quota",
+    Cause.OVERLAP: "the confidence bounds of a rival overlap with the candidate's",
+    Cause.APART: "no rival's confidence bounds overlap with the candidate's",
+    Cause.FIRST: "nothing is known yet",
+    Cause.PAYS: "a query is worth its price",
+    Cause.DOES_NOT_PAY: "a query is not worth its price",
+}
+
+
 class Verdict(NamedTuple):
     """Whether to query, and why."""
 
@@ -194,24 +210,10 @@ class QueryRule(ABC):
 
         A rule with its own causes numbers them from 100 and overrides this method.
         """
-        number = int(verdict.cause)
-        if number not in set(Cause):  # the rule has its own causes and does not explain them
+        reason = _REASONS.get(int(verdict.cause))
+        if reason is None:  # the rule has its own causes and does not explain them
             return f"decided by {type(self).__name__}"
-        words = {
-            Cause.ALWAYS: "full feedback",
-            Cause.CHANCE: "drawn for a query",
-            Cause.NO_CHANCE: "not drawn for a query",
-            Cause.UNSURE: f"a rival may be better (confidence {float(verdict.confidence):.2f})",
-            Cause.SURE: f"no rival is likely to be better (confidence {float(verdict.confidence):.2f})",
-            Cause.SPENT: "the quota of queries is spent",
-            Cause.DUE: "every round left is needed to spend the quota",
-            Cause.OVERLAP: "the confidence bounds of a rival overlap with the candidate's",
-            Cause.APART: "no rival's confidence bounds overlap with the candidate's",
-            Cause.FIRST: "nothing is known yet",
-            Cause.PAYS: "a query is worth its price",
-            Cause.DOES_NOT_PAY: "a query is not worth its price",
-        }
-        return words[Cause(number)]
+        return reason.format(confidence=float(verdict.confidence))
 
     def _with(self, **changes: Any) -> Self:
         """Return a copy of the same class with some attributes replaced."""
@@ -294,6 +296,8 @@ def fresh_coin(coin: Tensor | None, probability: float) -> Tensor | None:
 
 def choose(query: Tensor, if_query: Tensor | Cause, if_skip: Tensor | Cause) -> Tensor:
     """Return ``if_query`` for the trials that query, and ``if_skip`` for the others."""
+    if isinstance(if_query, Cause) and isinstance(if_skip, Cause):
+        return torch.where(query, int(if_query), int(if_skip))
     long = query.new_zeros((), dtype=torch.long)
     yes, no = (
         torch.full_like(long, int(cause)) if isinstance(cause, Cause) else moved(cause, long)

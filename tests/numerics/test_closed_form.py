@@ -10,6 +10,8 @@ from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.closed_form import (
     Moments,
     moments,
+    moments_and_slopes,
+    upper_bound_and_gradient_at,
     upper_bound_at,
     upper_bound_with_gradient,
 )
@@ -163,6 +165,23 @@ def test_known_moments_give_the_bound_of_any_round():
         expected, _ = upper_bound_with_gradient(seen, retained, width, FLOOR)(X)
         actual = upper_bound_at(belief.kernel.outputscale, before, retained, width, FLOOR)
         torch.testing.assert_close(actual, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("family", SMOOTH)
+@pytest.mark.parametrize("floor", [FLOOR, 0.55])  # some variances are below the second
+def test_known_moments_and_slopes_give_the_gradient_of_any_round(family, floor):
+    belief, X = belief_of(family, rows=15), points(8)
+    seen, _ = form_in(belief, 19.0)
+    retained = torch.tensor([[1.0], [0.9], [0.4]], **NUMBERS)
+    width = torch.tensor([[1.1], [1.2], [1.3]], **NUMBERS)
+    value, gradient = upper_bound_and_gradient_at(
+        *moments_and_slopes(seen, X), retained, width, seen.prior, floor
+    )
+    for row in range(3):
+        bound = upper_bound_with_gradient(seen, float(retained[row]), width[row, 0], floor)
+        expected = bound(X)
+        torch.testing.assert_close(value[row], expected[0], rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(gradient[row], expected[1], rtol=1e-11, atol=1e-12)
 
 
 def test_rankings_swap_between_queries():

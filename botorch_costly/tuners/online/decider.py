@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.acquisition import AcquisitionFactory, TimeVaryingUCB, at_round
-from botorch_costly.device import read
+from botorch_costly.device import is_near, read
 from botorch_costly.models import StreamingGP
 from botorch_costly.models.covariance import ProjectedRows
 from botorch_costly.numerics.stationary import Stationary, covariance, information_share
@@ -86,7 +86,7 @@ class Decider:
             outlook = self._query.outlook(informed)
             if outlook is not None:
                 return self._weigh(belief, informed, outlook, beta, generator)
-        choices = self._followed(belief, now, progress.horizon) if again else None
+        choices = self._followed(belief, now, progress.horizon, generator) if again else None
         if choices is None:
             rivals = self._query.needs_rivals
             points = self._candidate_and_rivals(
@@ -172,13 +172,13 @@ class Decider:
         return self._rivals.find(self._acquisition(belief, now), generator, rivals=rivals)
 
     def _followed(
-        self, belief: StreamingGP, now: int, end: int | None
+        self, belief: StreamingGP, now: int, end: int | None, generator: torch.Generator
     ) -> CandidateAndRivals | None:
         """Return the candidate and rivals if they can be found without a search."""
         if not self._acquisition.is_bound:
             return None
         ahead = RoundsAhead(now, lambda t: self._beta(t + 1), end)
-        return self._rivals.follow(belief, ahead, rivals=self._query.needs_rivals)
+        return self._rivals.follow(belief, ahead, generator, rivals=self._query.needs_rivals)
 
     def _comparison(
         self, belief: StreamingGP, choices: CandidateAndRivals, now: int, beta: float
@@ -238,6 +238,8 @@ def _comparison(
 def _read(proposal: Play) -> Play:
     """Return the decision on the CPU, with a single wait for the device."""
     query_at, play, verdict = proposal
+    if is_near(query_at):
+        return proposal
     tensors = {name: value for name, value in verdict._asdict().items() if value is not None}
     query_at, play, *values = read(query_at, play, *tensors.values())
     return Play(query_at, play, verdict._replace(**dict(zip(tensors, values, strict=True))))

@@ -48,11 +48,14 @@ class Learner:
         self.model = StreamingGP(kernel, prior.forgetting, prior.noise, maximum_rows=max_rows)
         self.model.rescale(*scale.fit([]))
         self._num_told = 0
+        self._belief: tuple[StreamingGP, StreamingGP] | None = None  # a model, and its view
 
     @property
     def belief(self) -> StreamingGP:
         """Belief in prior units, on which decisions are based."""
-        return self.model.in_prior_units()
+        if self._belief is None or self._belief[0] is not self.model:
+            self._belief = self.model, self.model.in_prior_units()
+        return self._belief[1]
 
     @property
     def num_told(self) -> int:
@@ -169,6 +172,7 @@ class Learner:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from ``state_dict``."""
+        self._belief = None  # the model changes in place
         self.model.set_extra_state(state["model"])
         self._num_told = state["num_told"]
 

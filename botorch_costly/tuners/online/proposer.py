@@ -327,6 +327,8 @@ class Proposer:
 
 def _in_round(chosen: Decision, now: int, interval: Interval) -> Decision:
     """Return the choice of an interval as the decision of one of its rounds."""
+    if interval.length == 1 and chosen.round == now and chosen.interval == interval.number:
+        return chosen
     changes: dict[str, Any] = {"round": now, "interval": interval.number}
     if not interval.is_last(now):
         reason = f"held (round {now - interval.first + 1} of {interval.length})"

@@ -72,13 +72,14 @@ class Rivals:
         return self.find(bound.at_fixed_points, generator, rivals=rivals)
 
     def follow(
-        self, belief: StreamingGP, ahead: RoundsAhead, *, rivals: bool
+        self, belief: StreamingGP, ahead: RoundsAhead, generator: torch.Generator, *, rivals: bool
     ) -> CandidateAndRivals | None:
         """Return candidate and rivals of the upper confidence bound without a search, or None.
 
         Args:
             belief: Belief of the last search, which was for the same bound.
             ahead: Current round, and those after it.
+            generator: Source of starts.
             rivals: Whether the rule reads rivals.
         """
         return None
@@ -116,12 +117,13 @@ class FollowedRivals(Rivals):
     def __init__(self, search: CubeSearch, bandwidth: float) -> None:
         super().__init__(search)
         self._cube, self._bandwidth = search, bandwidth
-        self.paths = PathFollowing(search.bounds, bandwidth, search.representatives())
+        self.paths = PathFollowing(search.near_bounds, bandwidth, search.representatives())
 
     def confine(self, box: Tensor) -> None:
         """Search a box of the cube from now on."""
         self._cube.confine(box)
-        self.paths = PathFollowing(self._cube.bounds, self._bandwidth, self._cube.representatives())
+        cube = self._cube
+        self.paths = PathFollowing(cube.near_bounds, self._bandwidth, cube.representatives())
 
     def find_bound(
         self,
@@ -139,12 +141,16 @@ class FollowedRivals(Rivals):
         return points
 
     def follow(
-        self, belief: StreamingGP, ahead: RoundsAhead, *, rivals: bool
+        self, belief: StreamingGP, ahead: RoundsAhead, generator: torch.Generator, *, rivals: bool
     ) -> CandidateAndRivals | None:
         """Return candidate and rivals by following the optima of the last search, or None."""
         if not belief.has_slopes:
             return None
-        followed = self.paths.candidate_and_rivals(belief, ahead, rivals)
+        before = self.paths.search
+        followed = self.paths.candidate_and_rivals(belief, ahead, generator, rivals=rivals)
+        after = self.paths.search
+        if after is not None and after is not before:
+            self._cube.resume_from(after.optima)
         if followed is None or self._cube.every_point:
             return followed
         bound = TimeVaryingUCB(belief, ahead.beta(ahead.now), ahead.now)
@@ -161,9 +167,8 @@ class FollowedRivals(Rivals):
         super().load_state_dict(state)
         followed = state["followed"]
         if followed is not None:
-            optima, retained, rival = followed
-            rival = None if rival is None else rival.to(self._cube.bounds)
-            followed = SearchResult(optima.to(self._cube.bounds), retained, rival)
+            followed = SearchResult(*followed)
+            followed = followed.to(self._cube.bounds)
         self.paths.begin(followed)
 
 
