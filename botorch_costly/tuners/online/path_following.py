@@ -125,8 +125,10 @@ class PathFollowing:
             return plan._replace(rounds=int(plan.valid))
         # The paths may have left the neighbourhood; both plans are read in one wait for the device.
         width = self._bounds.new_full((), ahead.beta(ahead.now)).sqrt()
-        bound = belief.snapshot(ahead.now).upper_bound(width)
-        summit = climb_by_newton(bound.quadratic, search.optima, self._bounds)
+        bound = belief.snapshot(ahead.now).upper_bound(width).second_order
+        if bound is None:
+            return None
+        summit = climb_by_newton(bound, search.optima, self._bounds)
         nearer = search._replace(optima=summit.points)
         again = self._plan_around(nearer, belief, ahead, rivals, fresh)
         rounds, rounds_again = map(int, read(plan.valid, again.valid))
