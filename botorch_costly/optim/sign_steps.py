@@ -28,11 +28,11 @@ class Climbers(NamedTuple):
     """Points on their way up, in the unit cube."""
 
     points: Tensor  # shape: (*batch, n, d)
-    moves: Tensor  # the next steps, shape: (*batch, n, d)
+    next_steps: Tensor  # signed, shape: (*batch, n, d)
 
     def at(self, numbers: Tensor) -> "Climbers":
         """Return some of the points by their numbers, ``(*batch, m)``."""
-        return Climbers(points_at(self.points, numbers), points_at(self.moves, numbers))
+        return Climbers(points_at(self.points, numbers), points_at(self.next_steps, numbers))
 
 
 def climbers_from(
@@ -55,10 +55,10 @@ def climbers_from(
     """
     _, slopes = evaluated(value_and_gradient, start)
     drawn = start.shape[-2] - warm
-    moves = slopes.sign().mul_(min(max(drawn, 1) ** (-1 / start.shape[-1]), _LONGEST))
+    next_steps = slopes.sign().mul_(min(max(drawn, 1) ** (-1 / start.shape[-1]), _LONGEST))
     if warm:
-        moves[..., drawn:, :] = 0.0
-    return Climbers(start, moves)
+        next_steps[..., drawn:, :] = 0.0
+    return Climbers(start, next_steps)
 
 
 def climb_by_signs(
@@ -71,14 +71,14 @@ def climb_by_signs(
     Raises:
         InvalidShapeError: If values or gradients have other shapes than those of the points.
     """
-    points, moves = climbers
+    points, next_steps = climbers
     values = points[..., 0]
     for _ in range(steps):
-        points = torch.add(points, moves).clamp_(0.0, 1.0)
+        points = torch.add(points, next_steps).clamp_(0.0, 1.0)
         values, slopes = evaluated(value_and_gradient, points)
         # Times _GROW if the slope has the sign of the step; times -_SHRINK if the maximum is passed.
-        turned = torch.copysign(moves, slopes)
-        moves = (_AHEAD * moves).add_(turned, alpha=_TURNED).clamp_(-_LONGEST, _LONGEST)
+        turned = torch.copysign(next_steps, slopes)
+        next_steps = (_AHEAD * next_steps).add_(turned, alpha=_TURNED).clamp_(-_LONGEST, _LONGEST)
     values = values.nan_to_num(-torch.inf, -torch.inf, -torch.inf)
     points = torch.where(values.unsqueeze(-1) > -torch.inf, points, climbers.points)
-    return Climbers(points, moves), values
+    return Climbers(points, next_steps), values
