@@ -26,7 +26,6 @@ from benchmarks.speed.problems import FORGETTING, NOISE, Problem, botorch_model,
 from botorch_costly.acquisition import TimeVaryingUCB, at_round
 from botorch_costly.optim.climb import climb
 from botorch_costly.optim.far_rival import far_rival
-from botorch_costly.optim.smooth import in_box
 from botorch_costly.optim.starts import draw_starts
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.query import Comparison, ConfidenceQuery, Progress
@@ -133,9 +132,8 @@ class Case:
 
     def settled(self, points: Tensor) -> int:
         """Return how many of the points a climb that goes on from them does not move."""
-        bound, (lower, width) = TimeVaryingUCB(self.belief, BETA, self.now), self.problem.bounds
-        function = in_box(bound, lower, width)
-        ends = climb(function, points, bandwidth=_STAYS, max_iter=100, warm=len(points))
+        bound = TimeVaryingUCB(self.belief, BETA, self.now)
+        ends = climb(bound, points, bandwidth=_STAYS, max_iter=100, warm=len(points))
         return int((torch.linalg.vector_norm(ends.points - points, dim=-1) <= _STAYS).sum())
 
 

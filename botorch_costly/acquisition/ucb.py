@@ -101,9 +101,7 @@ class TimeVaryingUCB(InRound, UpperConfidenceBound):
     @property
     def second_order(self) -> SecondOrder | None:
         """Values, gradients and Hessians at ``batch_shape x n x d``, or None without a closed form."""
-        if not (self.is_closed_form and self.model.snapshot(self.round).has_hessian):
-            return None
-        return self._bound().quadratic
+        return self._bound().second_order if self.is_closed_form else None
 
     def _bound(self, dtype: torch.dtype | None = None) -> UpperBound:
         """Return the bound in the round, in the dtype of the belief unless another is given."""

@@ -22,7 +22,7 @@ from botorch_costly.optim.grid import far_rival_on_grid, grid_local_maxima
 from botorch_costly.optim.local_optima import search
 from botorch_costly.optim.maximize import maximize
 from botorch_costly.optim.smooth import Acquisition, SmoothFunction
-from botorch_costly.optim.starts import box_at, from_unit_cube, spread_order, unit_cube
+from botorch_costly.optim.starts import box_of, from_unit_cube, spread_order, unit_cube
 from botorch_costly.optim.suppression import Optima
 from botorch_costly.space import Integer, SearchSpace
 
@@ -101,7 +101,7 @@ class CubeSearch:
 
     def _spread(self) -> None:
         """Spread the representatives over the bounds."""
-        everywhere = from_unit_cube(self._everywhere, box_at(self.near_bounds, self._everywhere))
+        everywhere = from_unit_cube(self._everywhere, box_of(self.near_bounds, self._everywhere))
         self._representatives = self._round(everywhere)
         # Whether every point of the box is a configuration; no point is rounded then.
         self.every_point = torch.equal(self._representatives, everywhere)

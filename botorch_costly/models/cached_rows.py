@@ -55,8 +55,8 @@ class CachedRows(NamedTuple):
 
     def within(self, window: float, maximum: int) -> "CachedRows":
         """Return the rows of the last ``window`` rounds, at most ``maximum`` of them, the newest."""
-        rows, newest = self, self.near[:, -2].max()
-        while rows.number > maximum or newest - rows.near[:, -2].min() > window:
+        rows, newest = self, float(self.near[:, -2].max())
+        while rows.number > maximum or newest - float(rows.near[:, -2].min()) > window:
             oldest = int(rows.near[:, -2].argmin())
             others = all_but(oldest, rows.number, rows.rewards.device)
             near_others = all_but(oldest, rows.number, rows.near.device)

@@ -17,7 +17,12 @@ from botorch_costly.numerics.closed_form import (
     upper_bound_at,
     upper_bound_with_gradient,
 )
-from botorch_costly.numerics.expansion import Expansion, Quadratic, expand, expand_upper_bound
+from botorch_costly.numerics.expansion import (
+    Expansion,
+    Quadratic,
+    expand,
+    upper_bound_with_hessian,
+)
 from botorch_costly.numerics.projection import Joint, Projection, joint, project
 from botorch_costly.numerics.radial import FAMILIES
 from botorch_costly.optim.smooth import SecondOrder, ValueAndGradient
@@ -190,8 +195,10 @@ class Snapshot:
         mean, explained = moments(self.form, X)
         retained = self.retained
         raw = torch.add(self.form.prior, explained, alpha=-(retained * retained))
-        mean = self.center + self.scale * retained * mean
-        return mean, self.scale**2 * raw.clamp_min(self.least_variance)
+        mean, variance = self.scale * retained * mean, raw.clamp_min(self.least_variance)
+        if self.center == 0 and self.scale == 1:
+            return mean, variance
+        return self.center + mean, self.scale**2 * variance
 
     def expand(self, X: Tensor) -> Expansion:
         """Return the second-order expansion of the moments at configurations ``*batch x j x d``."""
@@ -276,17 +283,19 @@ class UpperBound:
     @property
     def second_order(self) -> SecondOrder | None:
         """Values, gradients and Hessians at ``batch_shape x n x d``; None where there is no Hessian."""
-        return self.quadratic if self.snapshot.has_hessian else None
-
-    def quadratic(self, X: Tensor) -> Quadratic:
-        """Return values, gradients and Hessians at ``batch_shape x n x d``."""
         snapshot = self.snapshot
-        terms = snapshot.retained, self.width, snapshot.least_variance
-        bound = expand_upper_bound(snapshot.form, X.detach(), *terms)
-        if self._has_prior_units():
+        if not snapshot.has_hessian:
+            return None
+        terms = snapshot.retained, self.width, snapshot.least_variance, snapshot.scale
+        bound, center = upper_bound_with_hessian(snapshot.form, *terms), snapshot.center
+        if center == 0:
             return bound
-        value, *slopes = bound
-        return Quadratic(self._in_units(value), *(snapshot.scale * slope for slope in slopes))
+
+        def in_units(X: Tensor) -> Quadratic:
+            value, *slopes = bound(X)
+            return Quadratic(value + center, *slopes)
+
+        return in_units
 
     def _in_units(self, value: Tensor) -> Tensor:
         center, scale = self.snapshot.center, self.snapshot.scale

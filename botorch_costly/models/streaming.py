@@ -12,7 +12,7 @@ from gpytorch.kernels import MaternKernel, RBFKernel, ScaleKernel
 from gpytorch.means import ZeroMean
 from torch import Tensor
 
-from botorch_costly.device import is_near, moved
+from botorch_costly.device import moved
 from botorch_costly.errors import (
     InvalidArgumentError,
     InvalidShapeError,
@@ -135,9 +135,8 @@ class StreamingGP(CachedPosterior, OneOutcome):
             InvalidShapeError: If ``x`` has the wrong shape; the model is unchanged.
         """
         like = self.kernel.outputscale
-        y = torch.tensor([reward], dtype=torch.float64)
-        near = torch.cat([x.detach().cpu().flatten(), y]).to(like.dtype)
-        finite = bool(near.isfinite().all())
+        near = torch.tensor([*x.detach().flatten().tolist(), reward], dtype=like.dtype)
+        finite = all(map(math.isfinite, near.tolist()))
         check(finite, "reward", "a finite number at a finite input", reward, InvalidArgumentError)
         check_nonnegative("variance", variance)
         self._check_columns(x)
@@ -147,8 +146,8 @@ class StreamingGP(CachedPosterior, OneOutcome):
         cross = self._covariance(x.unsqueeze(0), inputs).squeeze(0)
         target = (y - self.center) / self.scale
         variances = torch.tensor([variance], dtype=torch.float64)
-        extra = noise_of(variances, 1 / self.scale)
-        noise = like.new_full((), self.noise + extra.item())
+        extra = noise_of(variances, 1 / self.scale) if variance > 0 else variances
+        noise = like.new_full((), self.noise + sum(extra.tolist()))
         factor, jitter = append(rows.factor, cross, like, noise, target)
         if self._needs_jitter() and jitter.amount > 0:
             _logger.warning("The noise is too small for a factorization; jitter %g.", jitter.amount)
@@ -352,10 +351,8 @@ class StreamingGP(CachedPosterior, OneOutcome):
         self.window, self.maximum_rows = state["window"], state["maximum_rows"]
 
     def _needs_jitter(self) -> bool:
-        """Return whether a pivot may have been raised; on a device the noise alone can exclude this."""
+        """Return whether a pivot may have been raised, which the noise alone can exclude."""
         prior = self.kernel.outputscale
-        if is_near(prior):
-            return True
         if self._prior is None or self._prior[0] is not prior:
             self._prior = prior, float(prior)
         return self.noise < least_pivot(prior.dtype) * self._prior[1]

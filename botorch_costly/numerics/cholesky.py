@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from botorch_costly.errors import InvalidShapeError, NumericalError, check
 
@@ -157,10 +158,12 @@ def append(
     pivot = squared_pivot.sqrt().unsqueeze(-1)
     projected = (row.unsqueeze(-2) @ factor.whitened).squeeze(-2)
     inverse_row = (row.unsqueeze(-2) @ factor.inverse).squeeze(-2)
+    inverse_pivot = pivot.reciprocal()
+    whitened = (right_hand_side - projected) * inverse_pivot
     grown = Factor(
         _border(factor.chol, row, pivot),
-        _border(factor.inverse, -inverse_row / pivot, 1 / pivot),
-        torch.cat([factor.whitened, ((right_hand_side - projected) / pivot).unsqueeze(-2)], -2),
+        _border(factor.inverse, inverse_row * -inverse_pivot, inverse_pivot),
+        torch.cat([factor.whitened, whitened.unsqueeze(-2)], -2),
     )
     return grown, Jitter(squared_pivot - wanted)
 
@@ -217,11 +220,8 @@ def _solve(chol: Tensor, inverse: Tensor, rhs: Tensor) -> Tensor:
 
 def _border(square: Tensor, row: Tensor, corner: Tensor) -> Tensor:
     """Return ``[[square, 0], [row, corner]]``."""
-    n = square.shape[-1]
-    grown = square.new_zeros(*row.shape[:-1], n + 1, n + 1)
-    grown[..., :n, :n] = square
-    grown[..., n, :n] = row
-    grown[..., n, n:] = corner
+    grown = pad(square, (0, 1, 0, 1))
+    grown[..., -1, :] = torch.cat([row, corner], -1)
     return grown
 
 

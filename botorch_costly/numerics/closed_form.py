@@ -28,9 +28,12 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.functional import threshold
 
 from botorch_costly.numerics.radial import ARMS, PROFILES
 from botorch_costly.numerics.stationary import Stationary
+
+_ROUNDING = 1e-6  # relative, of the root of a number in single precision
 
 
 class ClosedForm(NamedTuple):
@@ -175,6 +178,25 @@ def upper_bound_and_gradient_at(
     return torch.addcmul(retained * known.mean, width, std), gradient
 
 
+def deviation(form: ClosedForm, projected: Tensor, squared: float, floor: float) -> Tensor:
+    """Return the standard deviation at points of projections ``B phi``, ``(*batch, q, n)``.
+
+    Args:
+        form: Closed form of the posterior in one round.
+        projected: The projections.
+        squared: Square of the retention since that round.
+        floor: Least variance.
+    """
+    length = torch.linalg.vector_norm(projected, dim=-1)
+    variance = torch.addcmul(form.prior, length, length, value=-squared)
+    return variance.clamp_min_(floor).sqrt_()
+
+
+def unclamped(std: Tensor, floor: float) -> Tensor:
+    """Return a ``deviation`` to divide its slopes by: infinite, so that there are none, if clamped."""
+    return threshold(std, (1 + _ROUNDING) * floor**0.5, torch.inf)
+
+
 def upper_bound_with_gradient(
     form: ClosedForm, retained: float, width: Tensor, floor: float, scale: float = 1.0
 ) -> Callable[[Tensor], tuple[Tensor, Tensor]]:
@@ -191,23 +213,23 @@ def upper_bound_with_gradient(
         A function of ``*batch x q x d`` points that returns values ``*batch x q`` and gradients
         ``*batch x q x d``.
     """
-    slope, squared = PROFILES[form.family].slope, retained * retained
+    profile, squared = PROFILES[form.family], retained * retained
     alpha, width = (scale * retained) * form.alpha, scale * width
-    steepness = -squared * width
+    steepness, unit = -squared * width, profile.factor * form.unit
     rows = torch.cat([form.rows, torch.ones_like(form.alpha)], -1)  # sums come with the products
+    solver = torch.cat([form.solver, alpha.mT], -2)  # and so does the mean
 
     def value_and_gradient(X: Tensor) -> tuple[Tensor, Tensor]:
         points = scaled(form, X)
-        phi, psi = slope(distances(form, points))
-        projected = phi @ form.solver.mT  # B phi
-        explained = torch.linalg.vector_norm(projected, dim=-1).square_()
-        variance = torch.add(form.prior, explained, alpha=-squared)
-        std = variance.clamp_min(floor).sqrt_()
-        value = torch.addcmul((phi @ alpha).squeeze(-1), width, std)
+        phi, psi = profile.bare_slope(distances(form, points))
+        products = phi @ solver.mT
+        projected, mean = products[..., :-1], products[..., -1]  # B phi
+        std = deviation(form, projected, squared, floor)
+        value = torch.addcmul(mean, width, std)
         # d std = -a^2 v' dphi / std; the gradients of mean and std share one product with the rows.
-        share = (steepness / std).mul_(variance > floor).unsqueeze(-1)
+        share = (steepness / unclamped(std, floor)).unsqueeze(-1)
         through = torch.addcmul(alpha.mT, share, projected @ form.solver).mul_(psi) @ rows
         gradient = torch.addcmul(through[..., :-1], through[..., -1:], points, value=-1)
-        return value, gradient.mul_(form.unit)
+        return value, gradient.mul_(unit)
 
     return value_and_gradient

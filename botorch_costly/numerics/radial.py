@@ -43,8 +43,11 @@ class Profile(NamedTuple):
 
     constant: float  # c
     value: Callable[[Tensor], tuple[Tensor, Tensor]]  # s -> phi and an intermediate result for psi
-    psi: Callable[[Tensor, Tensor], Tensor]  # s, intermediate result (may be overwritten) -> psi
-    chi: Callable[[Tensor, Tensor, Tensor], Tensor]  # s, phi, psi -> chi
+    bare: Callable[[Tensor, Tensor], Tensor]  # s, intermediate result -> psi without its factor
+    chi: Callable[
+        [Tensor, Tensor, Tensor], Tensor
+    ]  # s, phi, psi -> chi; both without the factor too
+    factor: float = 1.0  # of psi and chi
 
     def phi(self, s: Tensor) -> Tensor:
         """Return ``phi``, differentiable by autograd."""
@@ -52,8 +55,13 @@ class Profile(NamedTuple):
 
     def slope(self, s: Tensor) -> tuple[Tensor, Tensor]:
         """Return ``phi`` and ``psi``, which are the same tensor for RBF."""
+        phi, psi = self.bare_slope(s)
+        return phi, psi if self.factor == 1 else psi.mul_(self.factor)
+
+    def bare_slope(self, s: Tensor) -> tuple[Tensor, Tensor]:
+        """Return ``phi``, and ``psi`` without its factor, by which a sum may be multiplied instead."""
         phi, intermediate = self.value(s)
-        return phi, self.psi(s, intermediate)
+        return phi, self.bare(s, intermediate)
 
 
 def check_family(family: str) -> str:
@@ -103,22 +111,23 @@ PROFILES: dict[str, Profile] = {
     "matern12": Profile(
         1.0,
         _matern_half,
-        psi=lambda s, phi: _zero_at_origin(s, phi / s),
+        bare=lambda s, phi: _zero_at_origin(s, phi / s),
         chi=lambda s, phi, psi: _zero_at_origin(s, (phi + psi) / s.square()),
     ),
     "matern32": Profile(
         math.sqrt(3),
         _matern_three_halves,
-        psi=lambda s, decay: decay,
+        bare=lambda s, decay: decay,
         chi=lambda s, phi, psi: _zero_at_origin(s, psi / s),
     ),
     "matern52": Profile(
         math.sqrt(5),
         _matern_five_halves,
-        psi=lambda s, linear: linear.mul_(1 / 3),
+        bare=lambda s, linear: linear,
         chi=lambda s, phi, psi: psi / (1 + s),
+        factor=1 / 3,
     ),
-    "rbf": Profile(1.0, _squared_exponential, psi=lambda s, phi: phi, chi=lambda s, phi, psi: phi),
-    ARMS: Profile(1.0, _arms, psi=lambda s, phi: torch.zeros_like(s), chi=lambda s, phi, psi: psi),
+    "rbf": Profile(1.0, _squared_exponential, bare=lambda s, phi: phi, chi=lambda s, phi, psi: phi),
+    ARMS: Profile(1.0, _arms, bare=lambda s, phi: torch.zeros_like(s), chi=lambda s, phi, psi: psi),
 }
 PROFILES[NUGGET] = PROFILES["matern52"]._replace(value=_matern_and_nugget)

@@ -1,8 +1,9 @@
 """Climb a smooth function from many starts at once, to exact maxima.
 
 The first steps follow the signs of the gradient. Two starts that are near each other then most likely end
-in one maximum, so only the higher of them continues: by Newton's method if the function has a Hessian;
-by L-BFGS if it has none, and where Newton's method does not arrive. All points are in the unit cube.
+in one maximum, so only the higher of them continues: first after a few of these steps, and then by
+Newton's method if the function has a Hessian; by L-BFGS if it has none, and where Newton's method does
+not arrive. All points are in the unit cube.
 """
 
 from collections.abc import Callable
@@ -14,13 +15,15 @@ from torch import Tensor
 
 from botorch_costly.device import is_near
 from botorch_costly.optim.lbfgs import minimize_batch
-from botorch_costly.optim.merging import merged_into
+from botorch_costly.optim.merging import followed, leaders_of, merged_into, points_at
 from botorch_costly.optim.newton import Maxima, climb_by_newton
-from botorch_costly.optim.sign_steps import climb_by_signs
+from botorch_costly.optim.sign_steps import climb_by_signs, climbers_from
 from botorch_costly.optim.smooth import DivisibleFunction, SmoothFunction
 from botorch_costly.optim.starts import unit_cube
 
 _SIGN_STEPS = 12
+_STEPS_APART = 6  # after which starts are merged for the first time
+_FEW = 4  # variables, up to which starts are dense: the first merging is earlier, and within less
 _MERGE_WITHIN = 0.6  # in bandwidths, in every variable
 _WIDEST = 0.2  # bandwidth up to which starts are merged that early
 _NEWTON_STEPS = 5  # enough for most starts; the others take
@@ -84,14 +87,15 @@ def _climb_block(
     by_lbfgs = partial(_climb_by_lbfgs, function, max_iter)
     # Autograd's bookkeeping is a tenth of the time of small problems with a closed form.
     with torch.inference_mode(second_order is not None):
-        rough = _rough(function, start, bandwidth, warm)
-        points = rough.points[..., : int(rough.number.max()), :]
+        single = second_order is not None
+        rough = _rough(function, start, bandwidth, warm, single=single, reads=True)
         if second_order is None:
-            end = by_lbfgs(points)
+            end = by_lbfgs(rough.points)
         else:
-            end = climb_by_newton(second_order, points, cube, _NEWTON_STEPS)
+            end = climb_by_newton(second_order, rough.points, cube, _NEWTON_STEPS)
             by_newton = partial(climb_by_newton, second_order, bounds=cube, max_iter=_MORE_STEPS)
-            end = _finished(_finished(end, by_newton), by_lbfgs)
+            if not bool(end.reached.all()):
+                end = _finished(_finished(end, by_newton), by_lbfgs)
     # Not in inference mode, so that the result can be used with autograd.
     return _of_each_start(end, rough, _within(bandwidth))
 
@@ -114,12 +118,12 @@ def attempt(
     no Hessian, the only attempt is by L-BFGS, which waits for the device. The arguments are those of
     ``climb``, without a batch.
     """
-    second_order = function.second_order
     if is_near(start):
         return None
+    second_order = function.second_order
     with torch.inference_mode(second_order is not None):
-        rough = _rough(function, start, bandwidth, warm)
-        leads = torch.arange(len(start), device=start.device) < rough.number
+        single = second_order is not None
+        rough = _rough(function, start, bandwidth, warm, single=single, reads=False)
 
     def tried(end: Maxima, arrived: Tensor, again: Callable[[Maxima], Attempt]) -> Attempt:
         maxima = _of_each_start(end, rough, _within(bandwidth))
@@ -136,13 +140,12 @@ def attempt(
     def by_newton(points: Tensor, steps: int, again: Callable[[Maxima], Attempt]) -> Attempt:
         assert second_order is not None
         with torch.inference_mode():
-            end = climb_by_newton(second_order, points, unit_cube(start), steps, counts=leads)
-            arrived = (end.reached | ~leads).all()
-        return tried(end, arrived, again)
+            end = climb_by_newton(second_order, points, unit_cube(start), steps)
+        return tried(end, end.reached.all(), again)
 
     if second_order is None:
-        nothing = torch.zeros_like(leads)
-        return by_lbfgs(Maxima(rough.points, rough.points[:, 0], nothing))
+        values = rough.points[:, 0]
+        return by_lbfgs(Maxima(rough.points, values, torch.zeros_like(values, dtype=torch.bool)))
     last = partial(by_lbfgs, most=min(max_iter, _STEPS_UNASKED))
     return by_newton(
         rough.points, _NEWTON_STEPS, lambda end: by_newton(end.points, _MORE_STEPS, last)
@@ -157,27 +160,43 @@ def _climb_by_lbfgs(function: SmoothFunction, max_iter: int, points: Tensor) -> 
 
 
 class _Rough(NamedTuple):
-    """Where the first steps ended: the leaders, which are not merged, and then the other points."""
+    """Where the first steps ended, from the starts that are not merged."""
 
-    points: Tensor  # leaders first, shape: (*batch, n, d)
-    order: Tensor  # index of each point among the starts, shape: (*batch, n)
-    leader: Tensor  # index of each start's leader among the points, shape: (*batch, n)
-    number: Tensor  # of leaders, shape: (*batch,)
+    points: Tensor  # shape: (*batch, j, d)
+    numbers: Tensor  # of each point among the starts; one may be repeated, shape: (*batch, j)
+    into: Tensor  # start that each start is merged into, which may be merged itself: (*batch, n)
 
 
-def _rough(function: SmoothFunction, start: Tensor, bandwidth: float, warm: int) -> _Rough:
-    """Take the first steps from all starts, and merge those that have come near each other."""
-    # Single precision will do, since Newton steps in double precision follow.
-    begin = start if function.second_order is None else start.float()
-    points, values = climb_by_signs(function.with_gradient(begin), begin, _SIGN_STEPS, warm)
-    into = merged_into(points, values, _within(bandwidth))
-    numbers = torch.arange(start.shape[-2], device=start.device)
-    leads = into == numbers
-    # Leaders first, even those without a finite value.
-    order = values.masked_fill(leads, torch.inf).argsort(dim=-1, descending=True, stable=True)
-    place = torch.empty_like(order).scatter_(-1, order, numbers.expand_as(order))
-    points = points.take_along_dim(order.unsqueeze(-1), -2).to(start)
-    return _Rough(points, order, place.gather(-1, into), leads.sum(-1))
+def _rough(
+    function: SmoothFunction,
+    start: Tensor,
+    bandwidth: float,
+    warm: int,
+    *,
+    single: bool,
+    reads: bool,
+) -> _Rough:
+    """Take the first steps, and merge starts that have come near each other.
+
+    Single precision will do if Newton steps in double precision follow. If the number of starts that
+    continue is not read, they are padded up to the number of starts.
+    """
+    begin = start.float() if single else start
+    slopes, within = function.with_gradient(begin), _within(bandwidth)
+    climbers = climbers_from(slopes, begin, warm)
+    into = numbers = torch.arange(start.shape[-2], device=start.device).expand(start.shape[:-1])
+    dim = start.shape[-1]
+    first = min(2 + dim, _STEPS_APART)
+    stages = (first, within / 2 if dim <= _FEW else within), (_SIGN_STEPS - first, within)
+    for steps, near in stages:
+        climbers, values = climb_by_signs(slopes, climbers, steps)
+        here = merged_into(climbers.points, values, near)
+        leaders, number = leaders_of(here)
+        if reads:
+            leaders = leaders[..., : int(number.max())]
+        into = into.scatter(-1, numbers, numbers.gather(-1, here))
+        numbers, climbers = numbers.gather(-1, leaders), climbers.at(leaders)
+    return _Rough(climbers.points.to(start), numbers, into)
 
 
 def _finished(end: Maxima, climb_on: ClimbOn) -> Maxima:
@@ -197,11 +216,12 @@ def _finished(end: Maxima, climb_on: ClimbOn) -> Maxima:
 
 def _of_each_start(end: Maxima, rough: _Rough, within: float) -> MergedMaxima:
     """Return the maximum of each start, that of its leader, after leaders that met are merged."""
-    leads = torch.arange(end.values.shape[-1], device=end.values.device) < rough.number[..., None]
-    into = merged_into(end.points, end.values.masked_fill(~leads, -torch.inf), within)
-    leader = into.gather(-1, rough.leader)
-    points = end.points.take_along_dim(leader.unsqueeze(-1), -2)
-    return MergedMaxima(points, end.values.gather(-1, leader), rough.order.gather(-1, leader))
+    numbers, values = rough.numbers, end.values.nan_to_num(-torch.inf)
+    here = merged_into(end.points, values, within)
+    into = followed(rough.into.scatter(-1, numbers, numbers.gather(-1, here)))
+    places = torch.arange(numbers.shape[-1], device=numbers.device).expand(numbers.shape)
+    place = into.scatter(-1, numbers, places).gather(-1, into)
+    return MergedMaxima(points_at(end.points, place), end.values.gather(-1, place), into)
 
 
 def _within(bandwidth: float) -> float:

@@ -9,8 +9,8 @@ from botorch_costly.device import is_near, moved
 from botorch_costly.errors import NumericalError, check_positive
 from botorch_costly.optim.smooth import Acquisition, SmoothFunction
 from botorch_costly.optim.starts import (
-    box_at,
-    check_bounds,
+    box_of,
+    clamped_to_unit_cube,
     draw_starts,
     from_unit_cube,
     to_unit_cube,
@@ -76,17 +76,16 @@ def far_rival(
         -0.04
     """
     check_positive("bandwidth", bandwidth)
-    lower, _ = check_bounds(bounds)
-    points, box = optima.points, box_at(bounds, optima.points)
-    candidate = ((points[..., 0, :] - box.lower) / box.width).clamp(0.0, 1.0)
+    points, box = optima.points, box_of(bounds, optima.points)
+    candidate = to_unit_cube(points[..., 0, :], box).clamp(0.0, 1.0)
     farthest = (candidate < 0.5).to(candidate)  # the opposite corner of the cube
-    within_reach = bandwidth < 0.5 * len(lower) ** 0.5  # the corner is that far away at least
+    within_reach = bandwidth < 0.5 * len(candidate) ** 0.5  # the corner is that far away at least
     if not within_reach and torch.linalg.vector_norm(farthest - candidate) <= bandwidth:
         return None
     sobol = moved(draw_starts(num_candidates, "sobol", bounds, generator), points)
     around = [sobol, farthest[None]]
     if candidates is not None:
-        around.append(to_unit_cube("candidates", candidates, box))
+        around.append(clamped_to_unit_cube("candidates", candidates, box))
     unit, far = _beyond(candidate, torch.cat(around), bandwidth)
     points = from_unit_cube(unit, box)
     with torch.no_grad():

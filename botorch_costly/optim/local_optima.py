@@ -17,12 +17,12 @@ from torch import Tensor
 from botorch_costly.device import is_near, moved, read
 from botorch_costly.errors import NumericalError, check, check_count, check_positive
 from botorch_costly.optim.climb import MergedMaxima, attempt, climb
-from botorch_costly.optim.smooth import Acquisition, SmoothFunction, from_callable, in_box
+from botorch_costly.optim.smooth import Acquisition, InBox, SmoothFunction, from_callable
 from botorch_costly.optim.starts import (
     CheckedBox,
     Starts,
-    box_at,
-    check_bounds,
+    box_of,
+    clamped_to_unit_cube,
     draw_starts,
     from_unit_cube,
     to_unit_cube,
@@ -62,7 +62,7 @@ def local_optima(
         num_restarts: Number of starts drawn.
         bandwidth: Optima closer than this count as one; a distance in the unit cube.
         warm_starts: ``m x d`` further starts, in the unit of the bounds, clamped into them.
-        starts: ``"sobol"`` for a scrambled Sobol sequence, ``"uniform"`` for independent draws.
+        starts: ``"sobol"`` for a Sobol set with a random shift, ``"uniform"`` for independent draws.
         generator: Random generator for the starts; seed 0 if omitted.
         max_iter: Most evaluations by L-BFGS, which begins after 13 evaluations.
 
@@ -129,7 +129,7 @@ def search(
     box, tried = begun.box, attempt(begun.function, *begun.arguments(bandwidth))
     while tried is not None:
         ascent = _ascent(begun, tried.maxima)
-        unit, finite = (ascent.points - box.lower) / box.width, _finite(ascent)
+        unit, finite = to_unit_cube(ascent.points, box), _finite(ascent)
         merged = suppress_unasked(unit, ascent.values, bandwidth, finite)
         points, counts = from_unit_cube(merged.optima.points, box), ~merged.optima.values.isneginf()
         more, more_count = (points, merged.number) if remade is None else remade(points, counts)
@@ -195,16 +195,19 @@ def _begin(
 ) -> _Begun:
     """Check the options of a search and draw its starts."""
     check_count("max_iter", max_iter)
-    lower, width = check_bounds(bounds)
     like = bounds
     if warm_starts is not None:
         like = bounds.to(warm_starts.device, non_blocking=is_near(bounds))
+    box, warm = box_of(bounds, like), 0 if warm_starts is None else len(warm_starts)
     unit = moved(draw_starts(num_restarts, starts, bounds, generator), like)
-    box, warm = box_at(bounds, like), 0 if warm_starts is None else len(warm_starts)
     if warm_starts is not None:
-        unit = torch.cat([unit, to_unit_cube("warm_starts", warm_starts, box)])
+        warm_unit = clamped_to_unit_cube("warm_starts", warm_starts, box)
+        unit = torch.cat([unit, warm_unit]) if warm else unit
     check(len(unit) > 0, "num_restarts", "a start, drawn or warm", num_restarts)
-    return _Begun(in_box(from_callable(acq_function), lower, width), unit, warm, box, max_iter)
+    function = from_callable(acq_function)
+    if not box.is_unit_cube:
+        function = InBox(function, box.lower, box.width)
+    return _Begun(function, unit, warm, box, max_iter)
 
 
 def _climb(begun: _Begun, bandwidth: float) -> Ascent:
@@ -215,11 +218,11 @@ def _ascent(begun: _Begun, maxima: MergedMaxima) -> Ascent:
     """Return starts and maxima in the unit of the bounds."""
     box = begun.box
     points = from_unit_cube(maxima.points, box)
-    return Ascent(box.lower + box.width * begun.unit, points, maxima.values, maxima.into)
+    return Ascent(from_unit_cube(begun.unit, box), points, maxima.values, maxima.into)
 
 
 def _finite(ascent: Ascent) -> Tensor:  # shape: (n,)
-    return ascent.values.isfinite() & ascent.points.isfinite().all(-1)
+    return (ascent.values + ascent.points.sum(-1)).abs() < torch.inf
 
 
 def distinct(ascent: Ascent, bounds: Tensor, bandwidth: float) -> Optima:
@@ -236,8 +239,7 @@ def distinct(ascent: Ascent, bounds: Tensor, bandwidth: float) -> Optima:
     Raises:
         NumericalError: If no last point has a finite value.
     """
-    check_bounds(bounds)
-    return _distinct(ascent, box_at(bounds, ascent.points), bandwidth)
+    return _distinct(ascent, box_of(bounds, ascent.points), bandwidth)
 
 
 def _distinct(ascent: Ascent, box: CheckedBox, bandwidth: float) -> Optima:
@@ -245,10 +247,11 @@ def _distinct(ascent: Ascent, box: CheckedBox, bandwidth: float) -> Optima:
     if not finite.any():
         expected = f"a finite value from one of {len(finite)} starts"
         raise NumericalError("acq_function", expected, ascent.values[0].item())
-    unit = (ascent.points - box.lower) / box.width
+    unit = to_unit_cube(ascent.points, box)
     leads = finite & (ascent.into == torch.arange(len(finite), device=finite.device))
-    if bool((torch.pdist(unit[leads]) > bandwidth).all()):  # mean shift would not move them
+    apart = unit[leads]
+    if bool((torch.pdist(apart) > bandwidth).all()):  # mean shift would not move them
         values, best = ascent.values[leads].sort(descending=True, stable=True)
-        return Optima(from_unit_cube(unit[leads][best], box), values)
+        return Optima(from_unit_cube(apart[best], box), values)
     optima = suppress(unit[finite], ascent.values[finite], bandwidth)
     return Optima(from_unit_cube(optima.points, box), optima.values)

@@ -40,7 +40,7 @@ def newton_step(
     model: Quadratic,
     points: Tensor,  # shape: (*batch, j, d)
     bounds: Tensor,  # shape: (2, d)
-    shifts: Tensor | None = None,  # shape: (s, d, d)
+    shifts: Tensor | None = None,  # shape: (s, 1, 1)
 ) -> Step:
     """Return the step to the maximum of the second-order model, which may lead out of the box.
 
@@ -65,7 +65,7 @@ def newton_step(
         steps = torch.where(info[..., None, None] == 0, torch.cholesky_solve(uphill, roots), 0.0)
     else:
         size = torch.linalg.vector_norm(curves, dim=(-2, -1), keepdim=True)
-        roots, info = torch.linalg.cholesky_ex(torch.addcmul(curves, shifts, size))
+        roots, info = torch.linalg.cholesky_ex(torch.addcmul(curves, shifts * eye, size))
         first = info.argmin(-1)[..., None, None, None]
         steps = torch.cholesky_solve(uphill.expand(*roots.shape[:-1], 1), roots)
         steps = steps.gather(-3, first.expand(*first.shape[:-2], points.shape[-1], 1))
@@ -79,7 +79,6 @@ def climb_by_newton(
     bounds: Tensor,  # shape: (2, d)
     max_iter: int = 8,
     near: float | Tensor = _NEAR,
-    counts: Tensor | None = None,  # bool, shape: (*batch, j)
 ) -> Maxima:
     """Climb from starts near local maxima; a step that does not lead up is rejected and shortened.
 
@@ -94,9 +93,8 @@ def climb_by_newton(
         bounds: Finite ``2 x d`` bounds.
         max_iter: Most steps, after which a start may not have reached its maximum.
         near: A step this short, in widths of the box, is the last.
-        counts: Starts that have to arrive before the climb ends; all if omitted.
     """
-    shifts = moved(torch.tensor(_SHIFTS)[:, None, None] * torch.eye(start.shape[-1]), start)
+    shifts = moved(torch.tensor(_SHIFTS, dtype=start.dtype), start)[:, None, None]
     lower, upper = bounds
     points, model, width = start, second_order(start), upper - lower
     radius = torch.full_like(model.value, _RADIUS)
@@ -105,7 +103,7 @@ def climb_by_newton(
         length = torch.linalg.vector_norm(step / width, torch.inf, -1)
         last = exists & (length <= near)
         reached = last | (slope <= _STILL)
-        done = (reached if counts is None else reached | ~counts).all()
+        done = reached.all()
         if iteration == max_iter or (is_near(done) and bool(done)):
             break
         share = (radius / length).clamp_max_(1.0)

@@ -11,54 +11,78 @@ References:
       algorithm* (1993).
 """
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
+from botorch_costly.optim.merging import points_at
 from botorch_costly.optim.smooth import ValueAndGradient, evaluated
 
 _GROW, _SHRINK = 1.2, 0.5  # the factors of the paper
+_AHEAD, _TURNED = (_GROW - _SHRINK) / 2, (_GROW + _SHRINK) / 2
 _LONGEST = 0.3  # longest step, in widths of the cube
 
 
-def climb_by_signs(
+class Climbers(NamedTuple):
+    """Points on their way up, in the unit cube."""
+
+    points: Tensor  # shape: (*batch, n, d)
+    next_steps: Tensor  # signed, shape: (*batch, n, d)
+
+    def at(self, numbers: Tensor) -> "Climbers":
+        """Return some of the points by their numbers, ``(*batch, m)``."""
+        return Climbers(points_at(self.points, numbers), points_at(self.next_steps, numbers))
+
+
+def climbers_from(
     value_and_gradient: ValueAndGradient,
     start: Tensor,  # shape: (*batch, n, d)
-    steps: int,
     warm: int = 0,
     first: float | None = None,
-) -> tuple[Tensor, Tensor]:  # shapes: (*batch, n, d), (*batch, n)
-    """Take a number of steps uphill in the unit cube; return the last points and their values.
+) -> Climbers:
+    """Return starts in the unit cube that are ready to climb.
 
     The first step is as long as the distance between neighbours of as many even points, so that few
-    starts leave the neighbourhood of their maximum, unless its length is given. A start whose last value
-    or point is not finite is returned unchanged, with the value -inf.
+    starts leave the neighbourhood of their maximum, unless its length is given.
 
     Args:
         value_and_gradient: Maps ``batch_shape x n x d`` points to values and gradients.
         start: Points of the unit cube.
-        steps: Number of steps; the function is evaluated once more.
-        warm: Number of starts, the last ones, that take no steps and are evaluated once.
+        warm: Number of starts, the last ones, that will take no steps.
         first: Length of the first step in each variable, at most the longest step.
 
     Raises:
         InvalidShapeError: If values or gradients have other shapes than those of the points.
     """
+    _, slopes = evaluated(value_and_gradient, start)
     drawn = start.shape[-2] - warm
-    value, slope = evaluated(value_and_gradient, start)
-    point, stays = start.split([drawn, warm], -2)
-    climbed, value_there = value.split([drawn, warm], -1)
-    slope = slope[..., :drawn, :]
     if first is None:
         first = max(drawn, 1) ** (-1 / start.shape[-1])
-    step = torch.full_like(point, min(first, _LONGEST))
-    grow, shrink = start.new_full((), _GROW), start.new_full((), _SHRINK)
-    for _ in range(steps if drawn else 0):
-        point = torch.addcmul(point, step, slope.sign()).clamp_(0.0, 1.0)
-        climbed, ahead = evaluated(value_and_gradient, point)
-        has_passed = slope * ahead < 0
-        step = torch.where(has_passed, shrink, grow).mul_(step).clamp_(max=_LONGEST)
-        slope = ahead
-    point, value = torch.cat([point, stays], -2), torch.cat([climbed, value_there], -1)
-    finite = (value + point.sum(-1)).isfinite()
-    value = value.masked_fill(~finite, -torch.inf)
-    return torch.where(finite.unsqueeze(-1), point, start), value
+    next_steps = slopes.sign().mul_(min(first, _LONGEST))
+    if warm:
+        next_steps[..., drawn:, :] = 0.0
+    return Climbers(start, next_steps)
+
+
+def climb_by_signs(
+    value_and_gradient: ValueAndGradient, climbers: Climbers, steps: int
+) -> tuple[Climbers, Tensor]:  # values: shape (*batch, n)
+    """Take steps uphill in the unit cube, at least one; return also the values at the last points.
+
+    A point whose last value is not finite is returned unchanged, with the value -inf.
+
+    Raises:
+        InvalidShapeError: If values or gradients have other shapes than those of the points.
+    """
+    points, next_steps = climbers
+    values = points[..., 0]
+    for _ in range(steps):
+        points = torch.add(points, next_steps).clamp_(0.0, 1.0)
+        values, slopes = evaluated(value_and_gradient, points)
+        # Times _GROW if the slope has the sign of the step; times -_SHRINK if the maximum is passed.
+        turned = torch.copysign(next_steps, slopes)
+        next_steps = (_AHEAD * next_steps).add_(turned, alpha=_TURNED).clamp_(-_LONGEST, _LONGEST)
+    values = values.nan_to_num(-torch.inf, -torch.inf, -torch.inf)
+    points = torch.where(values.unsqueeze(-1) > -torch.inf, points, climbers.points)
+    return Climbers(points, next_steps), values

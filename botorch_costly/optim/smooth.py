@@ -150,18 +150,6 @@ def evaluated(
     return value.to(points), gradient.to(points)
 
 
-def in_box(function: SmoothFunction, lower: Tensor, width: Tensor) -> SmoothFunction:
-    """Return a function over a box as one over the unit cube: the function itself if the box is that.
-
-    Args:
-        function: Function of configurations in the box.
-        lower: Lower bounds, ``(d,)``; on the CPU, so that reading them does not wait for a device.
-        width: Widths of the box, ``(d,)``.
-    """
-    is_unit_cube = lower.tolist() == [0.0] * len(lower) and width.tolist() == [1.0] * len(lower)
-    return function if is_unit_cube else InBox(function, lower, width)
-
-
 class InBox(NamedTuple):
     """A smooth function over a box, as a function over the unit cube.
 

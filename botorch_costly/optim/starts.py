@@ -1,5 +1,6 @@
 """Maps between a box and the unit cube, and the starts of a search in the cube."""
 
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import torch
@@ -19,13 +20,14 @@ class CheckedBox(NamedTuple):
     lower: Tensor  # shape: (d,)
     upper: Tensor  # shape: (d,)
     width: Tensor  # shape: (d,)
+    is_unit_cube: bool
 
 
 _ORDERED = 128  # points with a place in an order that spreads them
 
 
-def check_bounds(bounds: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the lower bounds and the widths of a box, checked without waiting if they are on the CPU.
+def box_of(bounds: Tensor, like: Tensor) -> CheckedBox:
+    """Return the box in the dtype and on the device of points, without waiting if it is on the CPU.
 
     Raises:
         InvalidShapeError: If the bounds are no floating-point ``2 x d`` tensor.
@@ -35,31 +37,33 @@ def check_bounds(bounds: Tensor) -> tuple[Tensor, Tensor]:
     fits = fits and bounds.is_floating_point()
     expected = "a floating-point 2 x d tensor"
     check(fits, "bounds", expected, tuple(bounds.shape), InvalidShapeError)
-    lower, upper = bounds
-    width = upper - lower
-    good = bool((width.isfinite() & (width > 0)).all())
+    lows, highs = bounds.tolist()
+    widths = [high - low for low, high in zip(lows, highs, strict=True)]
+    good = all(0 < width <= torch.finfo(bounds.dtype).max for width in widths)
     check(good, "bounds", "finite, lower < upper", bounds, InvalidArgumentError)
-    return lower, width
+    lower, upper = moved(bounds, like)
+    return CheckedBox(lower, upper, upper - lower, not any(lows) and set(highs) == {1.0})
 
 
 def unit_cube(like: Tensor, device: str | torch.device | None = None) -> Tensor:
     """Return the bounds of the unit cube of points, ``2 x d``, on their device or another one."""
-    zeros = torch.zeros(like.shape[-1], dtype=like.dtype, device=device or like.device)
-    return torch.stack([zeros, torch.ones_like(zeros)])
-
-
-def box_at(bounds: Tensor, like: Tensor) -> CheckedBox:
-    """Return the box in the dtype and on the device of points."""
-    lower, upper = moved(bounds, like)
-    return CheckedBox(lower, upper, upper - lower)
+    ends = torch.arange(2, dtype=like.dtype, device=device or like.device)
+    return ends.unsqueeze(-1).expand(2, like.shape[-1])
 
 
 def from_unit_cube(unit: Tensor, box: CheckedBox) -> Tensor:
     """Return points of the unit cube in the unit of the bounds."""
+    if box.is_unit_cube:
+        return unit
     return (box.lower + box.width * unit).clamp(box.lower, box.upper)  # rounding may leave the box
 
 
-def to_unit_cube(name: str, points: Tensor, box: CheckedBox) -> Tensor:
+def to_unit_cube(points: Tensor, box: CheckedBox) -> Tensor:
+    """Return points in the unit of the bounds as points of the unit cube."""
+    return points if box.is_unit_cube else (points - box.lower) / box.width
+
+
+def clamped_to_unit_cube(name: str, points: Tensor, box: CheckedBox) -> Tensor:
     """Return ``m x d`` points in the unit of the bounds as points of the unit cube, clamped.
 
     Raises:
@@ -68,7 +72,7 @@ def to_unit_cube(name: str, points: Tensor, box: CheckedBox) -> Tensor:
     dim = len(box.lower)
     fits = points.dim() == 2 and points.shape[-1] == dim
     check(fits, name, f"shape (m, {dim})", tuple(points.shape), InvalidShapeError)
-    return ((points.to(box.lower) - box.lower) / box.width).clamp(0.0, 1.0)
+    return to_unit_cube(points.to(box.lower), box).clamp(0.0, 1.0)
 
 
 def draw_starts(
@@ -87,15 +91,19 @@ def draw_starts(
     check_generator(generator)
     if number == 0:  # SobolEngine cannot draw an empty set
         return bounds.new_empty(0, dimension)
-    if starts == "uniform":
-        draws = torch.rand(
-            number, dimension, generator=generator, dtype=bounds.dtype, device=generator.device
-        )
-        return draws.to(bounds.device)
-    # SobolEngine takes a seed, not a generator.
-    seed = torch.randint(2**31 - 1, (), generator=generator, device=generator.device)
-    engine = SobolEngine(dimension, scramble=True, seed=int(seed))
-    return moved(engine.draw(number, dtype=bounds.dtype), bounds)
+    rows = number if starts == "uniform" else 1
+    draws = torch.rand(
+        rows, dimension, generator=generator, dtype=bounds.dtype, device=generator.device
+    )
+    if starts == "sobol":  # shifted modulo 1 (Cranley & Patterson 1976)
+        draws = (moved(_sobol(number, dimension), draws) + draws).frac_()
+    return moved(draws, bounds)
+
+
+@lru_cache(maxsize=64)
+def _sobol(number: int, dimension: int) -> Tensor:
+    """Return a scrambled Sobol set, always the same one; to draw one takes longer than some searches."""
+    return SobolEngine(dimension, scramble=True, seed=0).draw(number, dtype=torch.float64)
 
 
 def spread_order(points: Tensor) -> Tensor:

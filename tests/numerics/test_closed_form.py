@@ -15,7 +15,7 @@ from botorch_costly.numerics.closed_form import (
     upper_bound_at,
     upper_bound_with_gradient,
 )
-from botorch_costly.numerics.expansion import expand, expand_upper_bound, expanded_upper_bound
+from botorch_costly.numerics.expansion import expand, expanded_upper_bound, upper_bound_with_hessian
 from botorch_costly.numerics.radial import FAMILIES, NUGGET
 from botorch_costly.numerics.stationary import Stationary
 from tests.oracles import dense_gp
@@ -216,7 +216,7 @@ def test_both_ways_to_an_expanded_bound_agree(family, floor):
     belief, X = belief_of(family, rows=15), points(8)
     (seen, retained), width = form_in(belief, 19.0), torch.tensor(1.4, **NUMBERS)
     expected = expanded_upper_bound(expand(seen, X), seen.prior, retained, width, floor)
-    ours = expand_upper_bound(seen, X, retained, width, floor)
+    ours = upper_bound_with_hessian(seen, retained, width, floor)(X)
     for quantity, exact in zip(ours, expected, strict=True):
         torch.testing.assert_close(quantity, exact, rtol=1e-9, atol=1e-10)
 

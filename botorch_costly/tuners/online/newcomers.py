@@ -18,8 +18,9 @@ from botorch_costly.device import is_near, moved, read
 from botorch_costly.models.snapshot import UpperBound
 from botorch_costly.optim.far_rival import far_rival
 from botorch_costly.optim.newton import climb_by_newton
-from botorch_costly.optim.sign_steps import climb_by_signs
-from botorch_costly.optim.smooth import in_box
+from botorch_costly.optim.sign_steps import climb_by_signs, climbers_from
+from botorch_costly.optim.smooth import InBox
+from botorch_costly.optim.starts import box_of, from_unit_cube, to_unit_cube
 from botorch_costly.optim.suppression import Optima, suppress, suppress_unasked
 
 _MERGE_WITHIN = 0.6  # bandwidths; newcomers this near an optimum climb to it
@@ -55,7 +56,8 @@ class Watch:
 
     def __init__(self, near_bounds: Tensor, points: Tensor, bandwidth: float) -> None:
         self.near_bounds, self.bandwidth = near_bounds, bandwidth
-        self.points, self.bounds = points, moved(near_bounds, points)
+        self.points, self._box = points, box_of(near_bounds, points)
+        self.bounds = torch.stack([self._box.lower, self._box.upper])
         # Of the points inside, about half of all; in the unit cube of the box.
         self._spacing = (0.5 * len(points)) ** (-1 / points.shape[-1])
         self._neighbours: Tensor | None = None  # numbers of points nearby, shape: (w, k)
@@ -65,11 +67,10 @@ class Watch:
         return torch.cdist(self._unit(points), self._unit(others))
 
     def _unit(self, points: Tensor) -> Tensor:
-        return (points - self.bounds[0]) / (self.bounds[1] - self.bounds[0])
+        return to_unit_cube(points, self._box)
 
     def _from_unit(self, unit: Tensor) -> Tensor:
-        lower, upper = self.bounds
-        return torch.addcmul(lower, upper - lower, unit).clamp(lower, upper)
+        return from_unit_cube(unit, self._box)
 
     def begin(
         self, bound: UpperBound, generator: torch.Generator, values: Tensor, followed: Followed
@@ -114,10 +115,13 @@ class Watch:
     def _first_steps(self, bound: UpperBound, starts: Tensor, first: float) -> Tensor:
         if not len(starts):
             return starts
-        lower, width = self.near_bounds[0], self.near_bounds[1] - self.near_bounds[0]
         unit = self._unit(starts).float()  # single precision will do, since Newton steps follow
-        slope = in_box(bound, lower, width).with_gradient(unit)
-        return self._from_unit(climb_by_signs(slope, unit, _STEPS, first=first)[0].to(starts))
+        function = (
+            bound if self._box.is_unit_cube else InBox(bound, self._box.lower, self._box.width)
+        )
+        slope = function.with_gradient(unit)
+        climbers = climbers_from(slope, unit, first=first)
+        return self._from_unit(climb_by_signs(slope, climbers, _STEPS)[0].points.to(starts))
 
     def _starts(
         self,
@@ -155,8 +159,9 @@ class Watch:
         if len(newcomers):
             width = self.bounds[1] - self.bounds[0]
             near = _NEAR / (bound.snapshot.form.unit * width).amax()
+            assert bound.second_order is not None, "only bounds with Hessians are followed"
             summit = climb_by_newton(
-                bound.quadratic, newcomers, self.bounds, _NEWTON_STEPS, near=near
+                bound.second_order, newcomers, self.bounds, _NEWTON_STEPS, near=near
             )
             # A maximum that is near replaces an optimum that has left its neighbourhood.
             values = torch.where(left | ended, values.amin() - 1, values)

@@ -196,8 +196,10 @@ class PathFollowing:
         if is_near(plan.valid) and int(plan.valid) > 0:
             return plan._replace(rounds=int(plan.valid))
         # The paths may have left the neighbourhood; both plans are read in one wait for the device.
-        bound = _bound(belief, ahead, ahead.now)
-        summit = climb_by_newton(bound.quadratic, search.optima, self._bounds)
+        bound = _bound(belief, ahead, ahead.now).second_order
+        if bound is None:
+            return None
+        summit = climb_by_newton(bound, search.optima, self._bounds)
         nearer = search._replace(optima=summit.points)
         again = self._plan_around(nearer, belief, ahead, rivals, fresh)
         rounds_now, rounds_again = map(int, read(plan.valid, again.valid))
