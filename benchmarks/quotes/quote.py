@@ -1,0 +1,144 @@
+"""A sentence of a page whose numbers come from stored rows, and which numbers of a page have no quote."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.harness.provenance import ROOT
+from benchmarks.harness.statistics import Estimate
+
+Value = float | Estimate
+
+PAGES = (
+    "README.md",
+    "docs/numbers.md",
+    *(f"docs/guide/{p.name}" for p in sorted((ROOT / "docs/guide").glob("*.md"))),
+)
+BASELINE = ROOT / "benchmarks" / "quotes" / "unquoted.json"
+
+_WORDS = (
+    *("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
+    *("nineteen", "twenty"),
+)
+_DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e-?\d+)?|\.\d+"
+# A sign follows no letter or digit: the ten of CIFAR-10 is no number, and 3-4 are two of them.
+_NUMBER = re.compile(rf"(?<![\w.])(?<![A-Za-z]-)[-+]?(?:{_DIGITS})(?!\w|-[A-Za-z]|\.\d)")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_GAP = rf"([-+]?(?:{_DIGITS})|\b(?:{'|'.join(_WORDS)})\b)"
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A sentence, or a piece of it that occurs once in its page, and its numbers in the stored rows.
+
+    Args:
+        page: The path of the page from the root of the repository.
+        sentence: The piece of the page, with ``#`` for each number.
+        values: Returns the numbers in their order, each as it is or with its interval.
+    """
+
+    page: str
+    sentence: str
+    values: Callable[[], Sequence[Value]]
+
+
+class Number(NamedTuple):
+    """A number as it is printed, and the stored rows' value."""
+
+    printed: str
+    value: Value
+
+    @property
+    def holds(self) -> bool:
+        """Whether the value, rounded to the digits that are printed, is the printed number."""
+        value = self.value.value if isinstance(self.value, Estimate) else self.value
+        return abs(number_of(self.printed) - value) <= 0.5 * unit_of(self.printed) * (1 + 1e-6)
+
+
+def number_of(printed: str) -> float:
+    """Return the value of a printed number, which may be a word."""
+    word = printed.lower()
+    return float(_WORDS.index(word)) if word in _WORDS else float(printed.replace(",", ""))
+
+
+def unit_of(printed: str) -> float:
+    """Return the worth of the last digit of a printed number."""
+    mantissa, _, exponent = printed.partition("e") if printed[-1].isdigit() else (printed, "", "")
+    decimals = len(mantissa.partition(".")[2])
+    return 10.0 ** (int(exponent or 0) - decimals)
+
+
+def plain(text: str) -> str:
+    """Return the text of a page: without code blocks, comments, marks and addresses, on one line."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.S)
+    text = re.sub(r"^ *\d+\. ", "", text, flags=re.M)  # numbers of list items
+    text = re.sub(r"!?\[((?:[^\[\]]|\[[^\]]*\])*)\](?:\([^)\s]*\)|\[[\w.]*\])", r"\1", text)
+    return re.sub(r"\s+", " ", text.replace("**", "").replace("\N{MINUS SIGN}", "-"))
+
+
+@cache
+def text_of(page: str, root: Path = ROOT) -> str:
+    """Return the plain text of a page."""
+    return plain((root / page).read_text(encoding="utf-8"))
+
+
+def place_of(quote: Quote, text: str) -> re.Match[str]:
+    """Return the place of a sentence in a page.
+
+    Raises:
+        LookupError: If the page has the sentence not at all, or more than once.
+    """
+    pattern = _GAP.join(map(re.escape, plain(quote.sentence).strip().split("#")))
+    found = list(re.finditer(pattern, text, flags=re.I))
+    if len(found) != 1:
+        raise LookupError(f"{quote.page} has {len(found)} times: {quote.sentence}")
+    return found[0]
+
+
+def numbers_of(quote: Quote, text: str) -> list[Number]:
+    """Return the numbers of a quote, printed and computed.
+
+    Raises:
+        LookupError: If the sentence is not in the page, or has more or fewer numbers than the rows give.
+    """
+    printed, values = place_of(quote, text).groups(), quote.values()
+    if len(printed) != len(values):
+        raise LookupError(f"{len(values)} values for {len(printed)} numbers of {quote.sentence}")
+    return [Number(text, value) for text, value in zip(printed, values, strict=True)]
+
+
+def unquoted(quotes: Sequence[Quote], page: str, text: str) -> Counter[str]:
+    """Return the numbers of a page that are in none of its quotes, and not in code and no year."""
+    covered = [span for quote in quotes if quote.page == page for span in _spans(quote, text)]
+    covered += [match.span() for match in re.finditer("`[^`]*`", text)]
+    return Counter(
+        match.group()
+        for match in _NUMBER.finditer(text)
+        if not _YEAR.fullmatch(match.group())
+        and not any(low <= match.start() < high for low, high in covered)
+    )
+
+
+def baseline() -> dict[str, Counter[str]]:
+    """Return by page the numbers that have no quote yet."""
+    stored = json.loads(BASELINE.read_text(encoding="utf-8")) if BASELINE.exists() else {}
+    return {page: Counter(numbers.split()) for page, numbers in stored.items()}
+
+
+def write_baseline(found: dict[str, Counter[str]]) -> None:
+    """Store by page the numbers that have no quote."""
+    lines = {page: " ".join(sorted(numbers.elements())) for page, numbers in found.items()}
+    text = json.dumps({page: line for page, line in lines.items() if line}, indent=1)
+    BASELINE.write_text(text + "\n", encoding="utf-8")
+
+
+def _spans(quote: Quote, text: str) -> Iterator[tuple[int, int]]:
+    place = place_of(quote, text)
+    return (place.span(group + 1) for group in range(len(place.groups())))
