@@ -29,6 +29,15 @@ _WORDS = (
 _DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e-?\d+)?|\.\d+"
 # A sign follows no letter or digit: the ten of CIFAR-10 is no number, and 3-4 are two of them.
 _NUMBER = re.compile(rf"(?<![\w.])(?<![A-Za-z]-)[-+]?(?:{_DIGITS})(?!\w|-[A-Za-z]|\.\d)")
+# What is left out of a page, and the group of it that stays.
+_LEFT_OUT = (
+    (re.compile(r"^```.*?^```$", re.M | re.S), 0),
+    (re.compile(r"<!--.*?-->", re.S), 0),
+    (re.compile(r"^ *\d+\. ", re.M), 0),  # numbers of list items
+    (re.compile(r"!?\[((?:[^\[\]]|\[[^\]]*\])*)\](?:\([^)\s]*\)|\[[\w.]*\])"), 1),  # addresses
+    (re.compile(r"\*\*"), 0),
+    (re.compile(r"(\s)\s*"), 1),
+)
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _GAP = rf"([-+]?(?:{_DIGITS})|\b(?:{'|'.join(_WORDS)})\b)"
 
@@ -76,11 +85,25 @@ def unit_of(printed: str) -> float:
 
 def plain(text: str) -> str:
     """Return the text of a page: without code blocks, comments, marks and addresses, on one line."""
-    text = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
-    text = re.sub(r"<!--.*?-->", "", text, flags=re.S)
-    text = re.sub(r"^ *\d+\. ", "", text, flags=re.M)  # numbers of list items
-    text = re.sub(r"!?\[((?:[^\[\]]|\[[^\]]*\])*)\](?:\([^)\s]*\)|\[[\w.]*\])", r"\1", text)
-    return re.sub(r"\s+", " ", text.replace("**", "").replace("\N{MINUS SIGN}", "-"))
+    return _plain(text)[0]
+
+
+def _plain(text: str) -> tuple[str, list[int]]:
+    """Return the plain text, and the place of each of its characters in the text."""
+    places = list(range(len(text)))
+    for pattern, kept in _LEFT_OUT:
+        pieces: list[str] = []
+        where: list[int] = []
+        last = 0
+        for match in pattern.finditer(text):
+            low, high = match.span(kept) if kept else (match.start(), match.start())
+            pieces += [text[last : match.start()], text[low:high]]
+            where += places[last : match.start()] + places[low:high]
+            last = match.end()
+        text, places = "".join([*pieces, text[last:]]), where + places[last:]
+    for line_end in "\n\t":
+        text = text.replace(line_end, " ")
+    return text.replace("\N{MINUS SIGN}", "-"), places
 
 
 @cache
@@ -112,6 +135,41 @@ def numbers_of(quote: Quote, text: str) -> list[Number]:
     if len(printed) != len(values):
         raise LookupError(f"{len(values)} values for {len(printed)} numbers of {quote.sentence}")
     return [Number(text, value) for text, value in zip(printed, values, strict=True)]
+
+
+def rewritten(text: str, quotes: Sequence[Quote]) -> str:
+    """Return a page with the numbers of its stored rows in place of stale ones, to as many digits.
+
+    The words around them are not changed, and may no longer be true.
+    """
+    short, places = _plain(text)
+    changes = []
+    for quote in quotes:
+        place = place_of(quote, short)
+        for group, number in enumerate(numbers_of(quote, short), 1):
+            if not number.holds:
+                low, high = place.span(group)
+                changes.append((places[low], places[high - 1] + 1, written(number)))
+    for low, high, new in sorted(changes, reverse=True):
+        sign = "\N{MINUS SIGN}" if "\N{MINUS SIGN}" in text[low:high] else "-"
+        text = text[:low] + new.replace("-", sign) + text[high:]
+    return text
+
+
+def written(number: Number) -> str:
+    """Return the value of a number in the way in which the number is printed."""
+    printed, value = number
+    value = value.value if isinstance(value, Estimate) else value
+    if printed.lower() in _WORDS:
+        count = round(value)
+        return _WORDS[count] if 0 <= count < len(_WORDS) else f"{count}"
+    mantissa, exponent, _ = printed.partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    text = f"{value:+,.{decimals}{'e' if exponent else 'f'}}"
+    text = re.sub(r"e([-+])0*", r"e\1", text).replace("e+", "e")
+    if mantissa.lstrip("+-").startswith("."):
+        text = re.sub(r"^([-+])0\.", r"\1.", text)
+    return text if printed.startswith("+") else text.removeprefix("+")
 
 
 def unquoted(quotes: Sequence[Quote], page: str, text: str) -> Counter[str]:

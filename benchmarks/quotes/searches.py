@@ -26,6 +26,12 @@ def _language_models(table: str) -> list[Value]:
     return [_regret(table, method, at) for method in methods for at in ("1", "3")]
 
 
+def machines() -> list[Value]:
+    """Return regrets of ``SubsetOptimizer`` and of LogEI on a grid of support vector machines."""
+    methods = (_OURS, "LogEI at the target")
+    return [_regret("svm", m, at) for m in methods for at in ("0.25", "1", "3")]
+
+
 def _machines() -> list[Value]:
     ours = [_regret("svm", _OURS, at) for at in ("0.25", "1", "3")]
     rivals = [
@@ -34,14 +40,15 @@ def _machines() -> list[Value]:
     return [*ours, *rivals]
 
 
-def _live_machines() -> list[Value]:
+def live_machines() -> list[Value]:
+    """Return three times, and the errors of ``SubsetOptimizer`` and of LogEI by then."""
     times = ("5", "20", "80")
     ours = [fmean(column("svm-live", f"at {t}", method=_OURS)) for t in times]
     theirs = [fmean(column("svm-live", f"at {t}", method="LogEI on all")) for t in times]
     return [*map(float, times), *ours, *theirs]
 
 
-def _smallest() -> list[Value]:
+def smallest() -> list[Value]:
     """Return the mean total variation of 50 points by each method."""
     return [
         50,
@@ -49,7 +56,7 @@ def _smallest() -> list[Value]:
     ]
 
 
-def _known_at(problem: str, method: str, evaluations: int) -> float:
+def known_at(problem: str, method: str, evaluations: int) -> float:
     """Return the median regret of the point believed best after so many evaluations."""
     found = rows("entropy-search", problem=problem, method=method)
     return median(r["inference"][evaluations - INITIAL] for r in found)
@@ -64,14 +71,14 @@ def _needed(method: str) -> float:
 def _samples() -> list[Value]:
     methods = ("ES, optima of draws", "ES", "LogEI", "JES")
     return [
-        *(_known_at("GP sample", method, 20) for method in methods),
+        *(known_at("GP sample", method, 20) for method in methods),
         *map(_needed, methods),
     ]
 
 
 def _branin() -> list[Value]:
     told = ("ES, told exact", "LogEI, told exact", "JES, told exact")
-    return [_known_at("branin", method, 20) for method in ("ES", "LogEI", *told)]
+    return [known_at("branin", method, 20) for method in ("ES", "LogEI", *told)]
 
 
 # -- learners --------------------------------------------------------------------------------------
@@ -111,19 +118,20 @@ def _all_sets() -> list[Value]:
 # -- earlier studies -------------------------------------------------------------------------------
 
 
-def _after(method: str, at: int, family: str = "svm") -> float:
+def after(method: str, at: int, family: str = "svm") -> float:
+    """Return the mean regret of a method on a family after so many evaluations."""
     found = rows("meta", family=family, twist="", method=method)
     return fmean(value for r in found for value in r[f"at {at}"])
 
 
 def _machines_after() -> list[Value]:
     methods = ("TransferOptimizer", "RM-GP-UCB", "ScaML-GP", "GP-UCB")
-    return [_after(method, at) for method in methods for at in (5, 10, 20)]
+    return [after(method, at) for method in methods for at in (5, 10, 20)]
 
 
-def _synthetic(method: str) -> Estimate:
-    cell = "two alike, two not"
-    return mean(by_seed("meta-synthetic", "sum", cell=cell, method=method))
+def sums(cell: str, *methods: str) -> list[Value]:
+    """Return sums of regrets where gaps of tasks are known, by the methods."""
+    return [mean(by_seed("meta-synthetic", "sum", cell=cell, method=m)) for m in methods]
 
 
 def _where_gaps_are_known() -> list[Value]:
@@ -132,7 +140,7 @@ def _where_gaps_are_known() -> list[Value]:
     methods = ("RM-GP-UCB", "TransferOptimizer", "GP-UCB")
     return [
         *(sum(part.part <= 0.1 for part in lost), len(found)),
-        *map(_synthetic, methods),
+        *sums("two alike, two not", *methods),
     ]
 
 
@@ -215,13 +223,13 @@ QUOTES = (
     Quote(
         NUMBERS,
         "after #, # and # s: `SubsetOptimizer` #, #, #, LogEI on all pictures #, #, #",
-        _live_machines,
+        live_machines,
     ),
     Quote(
         NUMBERS,
         "which of # values is the smallest, total variation from 4,000,000 draws | # by 256 draws,"
         " # by expectation propagation, # by MVNXPB of BoTorch",
-        _smallest,
+        smallest,
     ),
     Quote(
         NUMBERS,

@@ -162,13 +162,14 @@ def _verdicts(words: str) -> list[Value]:
     return [sum(v.holds for v in found), len(found)]
 
 
-def _table_a2() -> dict[str, list[Value]]:
-    claims = {
+def claims() -> dict[str, list[Value]]:
+    """Return how many claims on Table A2 hold, and how many there are, by their kind."""
+    kinds = {
         "curve": "confidence rule",
         "printed": "belief as printed",
         "ageing": "ageing in every round",
     }
-    return {key: _verdicts(words) for key, words in claims.items()}
+    return {key: _verdicts(words) for key, words in kinds.items()}
 
 
 def _full_feedback() -> list[Value]:
@@ -183,7 +184,7 @@ def _the_miss() -> list[Value]:
         if v.policy.startswith("CE-GP-UCB") and not v.holds
     ]
     (miss,) = missed
-    return [0.03, *_table_a2()["curve"], miss.ours or 0.0, miss.printed]
+    return [0.03, *claims()["curve"], miss.ours or 0.0, miss.printed]
 
 
 QUOTES = (
@@ -206,7 +207,7 @@ QUOTES = (
     Quote(
         NUMBERS,
         "within 0.04 in # of # cells with the belief as printed, in # of # with one that ages",
-        lambda: [*_table_a2()["printed"], *_table_a2()["ageing"]],
+        lambda: [*claims()["printed"], *claims()["ageing"]],
     ),
     Quote(
         NUMBERS,

@@ -8,7 +8,7 @@ from benchmarks.quotes.quote import Quote, Value
 from benchmarks.quotes.rows import by_seed, column, less, mean, rows, stored
 from benchmarks.suite.verdicts import is_right
 
-README, NUMBERS = "README.md", "docs/numbers.md"
+README, NUMBERS, BENCHMARKS = "README.md", "docs/numbers.md", "benchmarks/README.md"
 AUGMENTATION = "digits_augmentation"
 GOOD = ("digits_optimization", "breast_cancer", "digits_strengths", "fine_tuning", "pima")
 
@@ -207,6 +207,26 @@ def _costs() -> list[Value]:
     return [queries, min(plain), max(plain), min(tuned), max(tuned)]
 
 
+_EVERY_ROUND = ("digits_augmentation", "digits_strengths", "mnist_augmentation")
+
+
+def _lost() -> list[Value]:
+    """Return what tuning loses on two problems, and gains on rivals at the same compute."""
+    problems = list(dict.fromkeys(r["problem"] for r in stored("online-suite")))
+    gaps = [
+        median(less(ends(p, "tuned"), ends(p, rival)).value for p in problems)
+        for rival in ("population", "halving")
+    ]
+    hundred = _gain("digits_optimization", "online-suite-hundred")
+    pima = less(ends("pima", "population"), ends("pima", "tuned"))
+    return [*_turned(_thirty()), *_turned(hundred), *gaps, *pima]
+
+
+def _quarter() -> list[Value]:
+    gaps = [less(ends(p, "tuned"), ends(p, "tuned, every round")).value for p in _EVERY_ROUND]
+    return [min(gaps), max(gaps)]
+
+
 QUOTES = (
     Quote(
         README,
@@ -331,4 +351,14 @@ QUOTES = (
         " for # to # seconds, and a tuned run takes # to #",
         _costs,
     ),
+    Quote(
+        BENCHMARKS,
+        "tuning ends # points below the default over thirty seeds (# to #), on"
+        " `digits_optimization` # over 100 other seeds (# to #), and none of these runs diverged."
+        " Against a population and halving at the same compute we win where the default is bad and"
+        " are about level elsewhere: the median difference over nine problems is # and # points; a"
+        " population is # points better on `pima` (# to #)",
+        _lost,
+    ),
+    Quote(BENCHMARKS, "better by # to # points on `digits_augmentation`,", _quarter),
 )

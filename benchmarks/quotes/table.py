@@ -3,8 +3,10 @@
 import sys
 
 from benchmarks.harness.command_line import parser_for
+from benchmarks.harness.provenance import ROOT
 from benchmarks.harness.statistics import Estimate
 from benchmarks.quotes import (
+    papers,
     populations,
     priced,
     searches,
@@ -20,12 +22,13 @@ from benchmarks.quotes.quote import (
     Value,
     baseline,
     numbers_of,
+    rewritten,
     text_of,
     unquoted,
     write_baseline,
 )
 
-MODULES = (short, suite, populations, priced, training, validation, searches, speed)
+MODULES = (short, suite, populations, priced, training, validation, searches, speed, papers)
 QUOTES = tuple(quote for module in MODULES for quote in module.QUOTES)
 
 
@@ -47,13 +50,28 @@ def lines_of(sentence: str, numbers: list[Number]) -> list[str]:
 def main(arguments: list[str]) -> None:
     """Compute the numbers of pages from the stored rows; exit with 1 if a printed one is stale."""
     parser = parser_for("quotes", "the numbers of pages from the stored rows, with their intervals")
-    parser.add_argument("--pages", nargs="+", choices=PAGES, default=["README.md"])
+    parser.add_argument(
+        "--pages",
+        nargs="+",
+        choices=sorted({quote.page for quote in QUOTES}),
+        default=["README.md"],
+    )
     parser.add_argument(
         "--baseline",
         action="store_true",
         help="take the numbers out of unquoted.json that are quoted now, or gone",
     )
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help="write the rows' numbers into the pages; read the words",
+    )
     options = parser.parse_args(arguments)
+    if options.write:
+        for page in options.pages:
+            path, mine = ROOT / page, [quote for quote in QUOTES if quote.page == page]
+            path.write_text(rewritten(path.read_text("utf-8"), mine), "utf-8")
+        return
     if options.baseline:
         left = {page: unquoted(QUOTES, page, text_of(page)) for page in PAGES}
         stored = baseline()

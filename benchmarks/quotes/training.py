@@ -40,7 +40,8 @@ def _contrastive() -> Mapping[str, Runs]:
     return by_method(rows("simclr", recipe="small"))
 
 
-def _top(method: str) -> tuple[float, float]:
+def top(method: str) -> tuple[float, float]:
+    """Return the mean top-1 of a contrastive training in per cent, and its standard error."""
     return mean_error([100 * run["top_1"] for run in _contrastive()[method].values()])
 
 
@@ -60,13 +61,13 @@ def _percent(method: str) -> float:
 
 def _line(method: str) -> list[Value]:
     less = () if method == "fixed 0.5" else _less(method, "fixed 0.5")
-    return [*_top(method), *less, _queries(method)]
+    return [*top(method), *less, _queries(method)]
 
 
 def _priced_line() -> list[Value]:
     both = ("priced, 60 %", "priced")
     return [
-        *(60, 50, *_top(both[0]), *_top(both[1])),
+        *(60, 50, *top(both[0]), *top(both[1])),
         *(*_less(both[0], "fixed 0.5"), *_less(both[1], "fixed 0.5"), *map(_queries, both)),
     ]
 
@@ -97,11 +98,11 @@ def _of_the_time() -> list[Value]:
 
 def _numbers() -> list[Value]:
     return [
-        *(_top("fixed 0.5")[0], _top("full feedback")[0], *_less("full feedback", "fixed 0.5")),
-        *(_top("as it comes")[0], _top("confidence 0.8")[0], _percent("confidence 0.8")),
-        *(_top("coin")[0], _percent("coin"), _top("priced")[0], _top("priced, 60 %")[0]),
-        *(_percent("priced"), _percent("priced, 60 %"), _top("expert")[0]),
-        *(_top("one operation")[0], _top("off")[0]),
+        *(top("fixed 0.5")[0], top("full feedback")[0], *_less("full feedback", "fixed 0.5")),
+        *(top("as it comes")[0], top("confidence 0.8")[0], _percent("confidence 0.8")),
+        *(top("coin")[0], _percent("coin"), top("priced")[0], top("priced, 60 %")[0]),
+        *(_percent("priced"), _percent("priced, 60 %"), top("expert")[0]),
+        *(top("one operation")[0], top("off")[0]),
     ]
 
 
@@ -147,6 +148,11 @@ def _schedules() -> Mapping[str, Runs]:
 
 def _mean(method: str, name: str) -> float:
     return fmean(run[name] for run in _schedules()[method].values())
+
+
+def losses(*methods: str) -> list[Value]:
+    """Return mean validation losses of self-tuning networks."""
+    return [_mean(method, "validation_loss") for method in methods]
 
 
 def _behind(method: str) -> tuple[float, float]:

@@ -14,9 +14,11 @@ from benchmarks.quotes.quote import (
     numbers_of,
     place_of,
     plain,
+    rewritten,
     text_of,
     unit_of,
     unquoted,
+    written,
 )
 from benchmarks.quotes.table import QUOTES
 
@@ -111,6 +113,29 @@ def test_numbers_of_prose_are_counted_without_code_names_and_years():
     assert unquoted([], "page.md", plain("3-4 of 1,000, .5 (12).")) == Counter(
         ["3", "4", "1,000", ".5", "12"]
     )
+
+
+RAW = """Losses fall by **7 %** ([rows](a/b/1.md)), from −0.54
+to 0.06, on three of 1,200 runs, .0049 and +3."""
+
+
+def test_stale_numbers_are_rewritten_in_the_way_they_are_printed():
+    quotes = [
+        quote("Losses fall by # %", 12.4),
+        quote("from # to #, on # of # runs, # and #", -0.549, 0.06, 11, 3456, 0.00123, -2),
+    ]
+    assert rewritten(RAW, quotes) == (
+        """Losses fall by **12 %** ([rows](a/b/1.md)), from −0.55
+to 0.06, on eleven of 3,456 runs, .0012 and -2."""
+    )
+    assert rewritten(RAW, [quote("Losses fall by # %", 7.2)]) == RAW
+
+
+def test_rewritten_numbers_hold():
+    for printed, value in (("2e-5", 3.4e-5), ("twenty", 31), ("0.5", -0.26), (".9", 1.04)):
+        stale = Number(printed, value)
+        assert not stale.holds
+        assert Number(written(stale), value).holds
 
 
 def test_the_command_prints_intervals_and_fails_if_a_number_is_stale(monkeypatch, capsys):
