@@ -2,6 +2,7 @@
 
 from statistics import median
 
+from benchmarks.quotes.priced import on_arms
 from benchmarks.quotes.quote import Quote, Value
 from benchmarks.quotes.rows import row, stored
 from benchmarks.quotes.searches import after, known_at, live_machines, machines, smallest, sums
@@ -91,6 +92,16 @@ QUOTES = (
         CE_GP_UCB,
         "| #, #, #, #, #: its period is not printed",
         lambda: _of_table_a2("R-GP-UCB", "regret"),
+    ),
+    Quote(
+        CE_GP_UCB,
+        "| # / #, # / #, # / #: the curves are not printed",
+        lambda: list(on_arms("CE-GP-UCB")),
+    ),
+    Quote(
+        CE_GP_UCB,
+        "| #, #, # after #, with a known noise |",
+        lambda: [*on_arms("GP-UCB")[::2], on_arms("GP-UCB")[1]],
     ),
     Quote(
         CE_GP_UCB,

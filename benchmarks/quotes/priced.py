@@ -168,7 +168,8 @@ def _cells() -> dict[str, dict[str, Cell]]:
     return cells(stored("table-a1"))
 
 
-def _line(name: str) -> list[float]:
+def on_arms(name: str) -> list[float]:
+    """Return the regret of a round and the queries of a row of Table A1, problem by problem."""
     return [
         value
         for problem in _PROBLEMS
@@ -203,7 +204,7 @@ def _confidence_on_arms() -> list[Value]:
     name, loose, forgetting = "CE-GP-UCB", "CE-GP-UCB, 0.8", "CE-GP-UCB, forgetting"
     strict, lenient = ([_by_best_rival(n, p) for p in _PROBLEMS[:2]] for n in (name, loose))
     steps = _by_best_rival(name, "steps")
-    return [0.95, *strict, 0.8, *lenient, steps, _line(name)[5], _line(forgetting)[5]]
+    return [0.95, *strict, 0.8, *lenient, steps, on_arms(name)[5], on_arms(forgetting)[5]]
 
 
 def _priced_on_arms() -> list[Value]:
@@ -217,7 +218,7 @@ def _forgetting_on_arms() -> list[Value]:
     queries = [float(_cells()[p][cheap].paid.queries.mean()) for p in _PROBLEMS]
     best = [_by_best_rival(cheap, problem) for problem in _PROBLEMS]
     by_price = _over_confidence(cheap, 0.1), _over_confidence(dear, 1.0)
-    ends = [min(queries), max(queries), _line("GP-UCB")[1]]
+    ends = [min(queries), max(queries), on_arms("GP-UCB")[1]]
     return [*by_price[0], 0.1, *by_price[1], 1, 0.1, *best, *ends]
 
 
@@ -295,7 +296,7 @@ QUOTES = (
         lambda: [column("table-a1", "horizon")[0], len(_cells()["sine"]["GP-UCB"].paid.regret)],
     ),
     *(
-        Quote(BANDITS, f"| {line} | # / # | # / # | # / # |", partial(_line, name))
+        Quote(BANDITS, f"| {line} | # / # | # / # | # / # |", partial(on_arms, name))
         for line, name in _LINES.items()
     ),
     Quote(

@@ -8,6 +8,7 @@ from benchmarks.harness.statistics import Runs, by_method, mean_error, rank_corr
 from benchmarks.quotes.quote import Quote, Value
 from benchmarks.quotes.rows import row, rows, stored
 from benchmarks.training.schedule.benchmark import PAPER, with_grid
+from benchmarks.training.schedule.recipes import CPU
 from benchmarks.training.simclr.readouts import candidates
 
 NUMBERS, AUGMENTATION, STN = (
@@ -202,6 +203,19 @@ def _never() -> list[Value]:
     return list(_behind("train only"))
 
 
+def _phases() -> list[Value]:
+    """Return the least and most share of rounds with tuning steps, in %, until the decays and between."""
+    first, second, _ = (round(share * CPU.horizon) for share in CPU.decays)
+    phases = (slice(0, first), slice(first, second), slice(second, None))
+
+    def share(method: str, phase: slice) -> float:
+        rounds = "".join(run["schedule"][phase] for run in _schedules()[method].values())
+        return 100 * rounds.lower().count("t") / len(rounds)
+
+    found = [[share(method, phase) for method in _NET] for phase in phases]
+    return [value for shares in found for value in (min(shares), max(shares))]
+
+
 def _by_accuracy() -> list[Value]:
     rare, often = "confidence 0.7", "confidence 0.8"
     return [0.8, _by_dense(often), 0.7, _mean(rare, "queries"), _mean(rare, "rounds")]
@@ -347,5 +361,11 @@ QUOTES = (
         AUGMENTATION,
         "tuning gains # points in the run itself. The default keeps # of that",
         _kept,
+    ),
+    Quote(
+        STN,
+        "They tune in # to # % of the rounds before the first decay of the learning rate, in # to"
+        " # % up to the second one and in # to # % after it",
+        _phases,
     ),
 )
