@@ -10,11 +10,7 @@ from tests.pages import ROOT, text_of
 
 PAPERS = sorted((ROOT / "docs" / "papers").glob("*.md"))
 HEAD = ["in the paper", "here", "printed", "ours", "seeds, size"]
-WITHOUT = {"boil"}  # pages that have no table yet
-
-with_table = pytest.mark.parametrize(
-    "page", [page for page in PAPERS if page.stem not in WITHOUT], ids=lambda page: page.stem
-)
+WITHOUT = {"boil"}  # pages that may have no table yet
 
 
 def cells_of(line):
@@ -63,9 +59,11 @@ def faults_of(row, page):
     return [f"{place}: {fault}" for fault in faults]
 
 
-@with_table
+@pytest.mark.parametrize("page", PAPERS, ids=lambda page: page.stem)
 def test_the_table_of_a_paper_names_commands_and_stored_rows(page):
     rows = table_of(text_of(page))
+    if page.stem in WITHOUT and not rows:
+        pytest.skip("no table yet")
     assert len(rows) >= 8
     assert not [fault for row in rows for fault in faults_of(row, page)]
     # It is the first of the page: what stands and what does not comes before all numbers.
