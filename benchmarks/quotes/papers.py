@@ -1,4 +1,4 @@
-"""What the first tables of the papers' pages say of ours."""
+"""Quotes of the first tables of the papers' pages."""
 
 from statistics import median
 
@@ -16,7 +16,7 @@ RM_GP_UCB = "docs/papers/rm-gp-ucb.md"
 
 
 def _of_table_a2(policy: str, *names: str) -> list[Value]:
-    """Return what a policy has under each name, by the forgetting rates."""
+    """Return the columns of a policy by the forgetting rates."""
     return [
         row("table-a2", policy=policy, forgetting=rate)[name]
         for name in names
@@ -27,14 +27,14 @@ def _of_table_a2(policy: str, *names: str) -> list[Value]:
 def _cell_by_cell() -> list[Value]:
     """Return how many regrets, queries and both agree with the printed cells of the confidence rules."""
     ours = table_of(stored("table-a2"))
-    found = [
+    agrees = [
         agreement(ours[name][rate], cell)
         for name, cells in TABLE_A2.items()
         if name.startswith("CE-GP-UCB @")
         for rate, cell in cells.items()
     ]
-    regrets, queries = (sum(some) for some in zip(*found, strict=True))
-    return [regrets, queries, sum(map(all, found))]
+    regrets, queries = (sum(some) for some in zip(*agrees, strict=True))
+    return [regrets, queries, sum(map(all, agrees))]
 
 
 def _confidence() -> list[Value]:

@@ -1,4 +1,4 @@
-"""What is said of populations, beside PB2."""
+"""Quotes on populations, beside PB2."""
 
 from statistics import fmean
 

@@ -1,4 +1,4 @@
-"""What is said of the priced query, and of bandits on arms that drift."""
+"""Quotes on the priced query, and of bandits on arms that drift."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
@@ -17,17 +17,17 @@ README, NUMBERS = "README.md", "docs/numbers.md"
 GUIDE, BANDITS = "docs/guide/priced-query.md", "docs/guide/bandits.md"
 
 
-def _estimate(found: Comparison) -> Estimate:
-    return Estimate(found.ratio, found.low, found.high)
+def _estimate(comparison: Comparison) -> Estimate:
+    return Estimate(comparison.ratio, comparison.low, comparison.high)
 
 
 @cache
 def _shares() -> list[float]:
     """Return the queries at equal regret as shares of those of the confidence rule."""
-    found = equal_regrets(stored("priced"))
-    if any(cell.ours is None for cell in found):
+    results = equal_regrets(stored("priced"))
+    if any(cell.ours is None for cell in results):
         raise LookupError("a regret that the priced query did not reach")
-    return [cell.ours / cell.theirs for cell in found if cell.ours is not None]
+    return [cell.ours / cell.theirs for cell in results if cell.ours is not None]
 
 
 @cache
@@ -73,53 +73,53 @@ def _in_many_dimensions() -> dict[tuple[str, int], list[Comparison]]:
 
 
 def _continuous() -> list[Value]:
-    found = _in_many_dimensions()
+    results = _in_many_dimensions()
     order = (("hartmann", 4), ("hartmann", 8), ("sample", 4), ("sample", 8))
-    spans = [f(c.ratio for c in found[key]) for key in order for f in (min, max)]
-    every = [c for some in found.values() for c in some]
+    spans = [f(c.ratio for c in results[key]) for key in order for f in (min, max)]
+    every = [c for some in results.values() for c in some]
     return [*spans, len(every), sum(c.high < 1 for c in every)]
 
 
 @cache
 def _where_wrong() -> dict[str, list[tuple[str, float, Comparison]]]:
     """Return, by part, the scenario, the price and the comparison."""
-    found = {}
-    for part, mine in grouped(stored("priced-misspecified"), "part").items():
+    results = {}
+    for kind, mine in grouped(stored("priced-misspecified"), "part").items():
         paid = {
             name: {r["policy"]: Outcome.of_row(r) for r in some}
             for name, some in grouped(mine, "scenario").items()
         }
-        found[part] = [
-            (name, price, _best(outcomes, misspecified.KAPPAS[part], price))
+        results[kind] = [
+            (name, price, _best(outcomes, misspecified.KAPPAS[kind], price))
             for name, outcomes in paid.items()
             for price in misspecified.PRICES
         ]
-    return found
+    return results
 
 
 def _wrong_grid() -> list[Value]:
     """Return the comparisons on the grid but for the matched model."""
-    found = [(n, p, c) for n, p, c in _where_wrong()["grid"] if n != "matched"]
-    below = [c.ratio for _, _, c in found if c.ratio < 1]
-    by = {(name, price): c for name, price, c in found}
+    results = [(n, p, c) for n, p, c in _where_wrong()["grid"] if n != "matched"]
+    below = [c.ratio for _, _, c in results if c.ratio < 1]
+    by = {(name, price): c for name, price, c in results}
     rougher, turns = by["truth rougher (matern12)", 0.3], by["truth turns", 0.3]
-    return [min(below), max(below), len(below), len(found), _estimate(rougher), _estimate(turns)]
+    return [min(below), max(below), len(below), len(results), _estimate(rougher), _estimate(turns)]
 
 
 def _wrong_tuner() -> list[Value]:
-    found = [(n, c) for part in ("fixed", "learned") for n, _, c in _where_wrong()[part]]
-    below = [c.ratio for _, c in found if c.ratio < 1]
-    above = [c for _, c in found if c.ratio > 1]
+    results = [(n, c) for kind in ("fixed", "learned") for n, _, c in _where_wrong()[kind]]
+    below = [c.ratio for _, c in results if c.ratio < 1]
+    above = [c for _, c in results if c.ratio > 1]
     most = max(above, key=lambda c: c.ratio)
-    wins = sum(c.high < 1 for _, c in found)
-    return [len(below), len(found), min(below), max(below), wins, len(above), *_estimate(most)]
+    wins = sum(c.high < 1 for _, c in results)
+    return [len(below), len(results), min(below), max(below), wins, len(above), *_estimate(most)]
 
 
 def _arms() -> list[Value]:
     paid = continuous.outcomes(rows("priced-arms"))
     kappas = sorted({float(name.split("@")[1]) for name in paid if "@" in name})
-    found = [_best(paid, kappas, price).ratio for price in (0.1, 0.3, 1.0)]
-    return [min(found), max(found)]
+    results = [_best(paid, kappas, price).ratio for price in (0.1, 0.3, 1.0)]
+    return [min(results), max(results)]
 
 
 def _times(*starts: str, ends: str = "") -> list[float]:
@@ -182,18 +182,18 @@ def on_arms(name: str) -> list[float]:
 
 
 def _by_best_rival(name: str, problem: str) -> Estimate:
-    found = _cells()[problem]
-    best = min(_RIVALS, key=lambda rival: float(found[rival].paid.regret.mean()))
+    results = _cells()[problem]
+    best = min(_RIVALS, key=lambda rival: float(results[rival].paid.regret.mean()))
     return _ratio(name, best, problem, 0.0)
 
 
 def _ratio(name: str, other: str, problem: str, price: float) -> Estimate:
     """Return regret and price of one row by those of another."""
     costs = [_cells()[problem][n].paid.cost(price).tolist() for n in (name, other)]
-    found = paired_ratio(*costs)
-    if found is None:
+    results = paired_ratio(*costs)
+    if results is None:
         raise LookupError("a single trial")
-    return found
+    return results
 
 
 def _over_confidence(name: str, price: float) -> list[Estimate]:
@@ -209,8 +209,8 @@ def _confidence_on_arms() -> list[Value]:
 
 def _priced_on_arms() -> list[Value]:
     cheap, dear = _over_confidence("priced, 0.1", 0.1), _over_confidence("priced, 1", 1.0)
-    found: list[Value] = [*cheap[:2], *cheap[2], 0.1, 1, *dear[:2], *dear[2]]
-    return found
+    results: list[Value] = [*cheap[:2], *cheap[2], 0.1, 1, *dear[:2], *dear[2]]
+    return results
 
 
 def _forgetting_on_arms() -> list[Value]:

@@ -119,10 +119,10 @@ def place_of(quote: Quote, text: str) -> re.Match[str]:
         LookupError: If the page has the sentence not at all, or more than once.
     """
     pattern = _GAP.join(map(re.escape, plain(quote.sentence).strip().split("#")))
-    found = list(re.finditer(pattern, text, flags=re.I))
-    if len(found) != 1:
-        raise LookupError(f"{quote.page} has {len(found)} times: {quote.sentence}")
-    return found[0]
+    places = list(re.finditer(pattern, text, flags=re.I))
+    if len(places) != 1:
+        raise LookupError(f"{quote.page} has {len(places)} times: {quote.sentence}")
+    return places[0]
 
 
 def numbers_of(quote: Quote, text: str) -> list[Number]:
@@ -190,9 +190,9 @@ def baseline() -> dict[str, Counter[str]]:
     return {page: Counter(numbers.split()) for page, numbers in stored.items()}
 
 
-def write_baseline(found: dict[str, Counter[str]]) -> None:
+def write_baseline(left: dict[str, Counter[str]]) -> None:
     """Store by page the numbers that have no quote."""
-    lines = {page: " ".join(sorted(numbers.elements())) for page, numbers in found.items()}
+    lines = {page: " ".join(sorted(numbers.elements())) for page, numbers in left.items()}
     text = json.dumps({page: line for page, line in lines.items() if line}, indent=1)
     BASELINE.write_text(text + "\n", encoding="utf-8")
 

@@ -22,10 +22,10 @@ def rows(name: str, **where: Any) -> list[Row]:
     Raises:
         LookupError: If there is no such row.
     """
-    found = [r for r in stored(name) if all(r.get(key) == value for key, value in where.items())]
-    if not found:
+    matching = [r for r in stored(name) if all(r.get(key) == value for key, value in where.items())]
+    if not matching:
         raise LookupError(f"no row of {name} with {where}")
-    return found
+    return matching
 
 
 def row(name: str, **where: Any) -> Row:
@@ -34,19 +34,19 @@ def row(name: str, **where: Any) -> Row:
     Raises:
         LookupError: If there is none, or more than one.
     """
-    found = rows(name, **where)
-    if len(found) > 1:
-        raise LookupError(f"{len(found)} rows of {name} with {where}")
-    return found[0]
+    matching = rows(name, **where)
+    if len(matching) > 1:
+        raise LookupError(f"{len(matching)} rows of {name} with {where}")
+    return matching[0]
 
 
 def column(name: str, field: str, **where: Any) -> list[float]:
-    """Return what rows have under a name."""
+    """Return the values of a column."""
     return [r[field] for r in rows(name, **where)]
 
 
 def by_seed(name: str, field: str, factor: float = 1.0, **where: Any) -> dict[int, float]:
-    """Return what rows have under a name, times a factor, by their seeds."""
+    """Return the values of a column by seed, times a factor."""
     return {r["seed"]: factor * r[field] for r in rows(name, **where)}
 
 

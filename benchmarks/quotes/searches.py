@@ -1,4 +1,4 @@
-"""What is said of searches: parts of the data, entropy search, earlier studies, learning curves."""
+"""Quotes on searches: parts of the data, entropy search, earlier studies, learning curves."""
 
 from functools import cache
 from statistics import fmean, median
@@ -58,14 +58,14 @@ def smallest() -> list[Value]:
 
 def known_at(problem: str, method: str, evaluations: int) -> float:
     """Return the median regret of the point believed best after so many evaluations."""
-    found = rows("entropy-search", problem=problem, method=method)
-    return median(r["inference"][evaluations - INITIAL] for r in found)
+    results = rows("entropy-search", problem=problem, method=method)
+    return median(r["inference"][evaluations - INITIAL] for r in results)
 
 
 def _needed(method: str) -> float:
     """Return after how many evaluations of samples the regret stays below .05, the median."""
-    found = rows("entropy-search", problem="GP sample", method=method)
-    return median(needed(r["inference"], 0.05) for r in found)
+    results = rows("entropy-search", problem="GP sample", method=method)
+    return median(needed(r["inference"], 0.05) for r in results)
 
 
 def _samples() -> list[Value]:
@@ -77,8 +77,8 @@ def _samples() -> list[Value]:
 
 
 def _branin() -> list[Value]:
-    told = ("ES, told exact", "LogEI, told exact", "JES, told exact")
-    return [known_at("branin", method, 20) for method in ("ES", "LogEI", *told)]
+    exact = ("ES, told exact", "LogEI, told exact", "JES, told exact")
+    return [known_at("branin", method, 20) for method in ("ES", "LogEI", *exact)]
 
 
 # -- learners --------------------------------------------------------------------------------------
@@ -106,8 +106,8 @@ def _sixteen() -> tuple[int, ...]:
 
 def _on_sixteen() -> list[Value]:
     methods = (f"{_OURS} after 25 sets", _OURS, "all at 1/32")
-    found = [fmean(_values(m, share, _sixteen())) for m in methods for share in _SHARES]
-    return [*found, fmean(_values("mostly best", "1/50", _sixteen()))]
+    results = [fmean(_values(m, share, _sixteen())) for m in methods for share in _SHARES]
+    return [*results, fmean(_values("mostly best", "1/50", _sixteen()))]
 
 
 def _all_sets() -> list[Value]:
@@ -120,8 +120,8 @@ def _all_sets() -> list[Value]:
 
 def after(method: str, at: int, family: str = "svm") -> float:
     """Return the mean regret of a method on a family after so many evaluations."""
-    found = rows("meta", family=family, twist="", method=method)
-    return fmean(value for r in found for value in r[f"at {at}"])
+    results = rows("meta", family=family, twist="", method=method)
+    return fmean(value for r in results for value in r[f"at {at}"])
 
 
 def _machines_after() -> list[Value]:
@@ -135,11 +135,11 @@ def sums(cell: str, *methods: str) -> list[Value]:
 
 
 def _where_gaps_are_known() -> list[Value]:
-    found = rows("meta-synthetic", cell="two alike, two not", method="RM-GP-UCB")
-    lost = [remaining(r) for r in found]
+    results = rows("meta-synthetic", cell="two alike, two not", method="RM-GP-UCB")
+    lost = [remaining(r) for r in results]
     methods = ("RM-GP-UCB", "TransferOptimizer", "GP-UCB")
     return [
-        *(sum(part.part <= 0.1 for part in lost), len(found)),
+        *(sum(run.part <= 0.1 for run in lost), len(results)),
         *sums("two alike, two not", *methods),
     ]
 
@@ -153,8 +153,8 @@ def _none_alike() -> list[Value]:
 
 def _workloads() -> list[Value]:
     methods = ("TransferOptimizer", "RM-GP-UCB", "earlier bests", "GP-UCB")
-    found = [by_workload(rows("algoperf", method=method), 3) for method in methods]
-    return [value for ratios in found for value in (fmean(ratios), max(ratios))]
+    results = [by_workload(rows("algoperf", method=method), 3) for method in methods]
+    return [value for ratios in results for value in (fmean(ratios), max(ratios))]
 
 
 def _speed() -> list[Value]:

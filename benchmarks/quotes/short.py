@@ -1,4 +1,4 @@
-"""What is said of runs that have no compute to waste."""
+"""Quotes on runs that have no compute to waste."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -138,7 +138,7 @@ class _Return(NamedTuple):
 
 @cache
 def _returns() -> list[_Return]:
-    found = []
+    returns = []
     for program, _ in _PROGRAMS.values():
         good = _levels(program, "wsd")
         for start in _BAD:
@@ -146,8 +146,8 @@ def _returns() -> list[_Return]:
             for seed in sorted(own):
                 bad, above = low[seed] - good[seed], own[seed] - good[seed]
                 share = 1 - above / bad if bad > 0 else math.nan
-                found.append(_Return(program, start, share, above, bad))
-    return found
+                returns.append(_Return(program, start, share, above, bad))
+    return returns
 
 
 def _is_back(run: _Return, share: float) -> bool:
@@ -208,7 +208,7 @@ def _online_line(left: str, right: str, first: Sequence[str], second: Sequence[s
 
 
 def _longer() -> list[Value]:
-    """Return what sessions of 3 and 10 times the rounds end above the default, and give back in %."""
+    """Return how far sessions of 3 and 10 times the rounds end above the default, and % given back."""
     pairs = (("character_mlp", 3), ("character_mlp", 10), ("ratings", 3), ("ratings", 10))
     ends = [_above(program, "session", scale=scale).value for program, scale in pairs]
     lower = [-_above(p, "session", scale=3).value for p in ("diffusion", "transformer_text")]

@@ -1,4 +1,4 @@
-"""What is said of time, memory, and of runs that are killed."""
+"""Quotes on time, memory, and of runs that are killed."""
 
 import math
 from statistics import median
@@ -24,8 +24,8 @@ def _waiting() -> Row:
 
 def _appends() -> list[Value]:
     sizes = (50, 200, 500)
-    found = [row("streaming", case="append", observations=n)["speedup"] for n in sizes]
-    return [*sizes, *found]
+    results = [row("streaming", case="append", observations=n)["speedup"] for n in sizes]
+    return [*sizes, *results]
 
 
 def _loop() -> list[Value]:
@@ -40,9 +40,9 @@ def _batch(beliefs: int) -> float:
 
 
 def _grid() -> list[Value]:
-    found = rows("speed", part="grid")
-    ratios = [r["ratio"] for r in found if r["ratio"] is not None]
-    large = [r["ours_ms"] / 1000 for r in found if r["observations"] == 5000]
+    results = rows("speed", part="grid")
+    ratios = [r["ratio"] for r in results if r["ratio"] is not None]
+    large = [r["ours_ms"] / 1000 for r in results if r["observations"] == 5000]
     return [min(ratios), max(ratios), 5000, min(large), max(large)]
 
 
@@ -160,8 +160,8 @@ def _trainers() -> list[Value]:
 
 def _verdicts(words: str) -> list[Value]:
     """Return how many claims on rows of Table A2 hold, and how many there are."""
-    found = [v for v in judge(table_of(stored("table-a2"))) if words in v.claim]
-    return [sum(v.holds for v in found), len(found)]
+    results = [v for v in judge(table_of(stored("table-a2"))) if words in v.claim]
+    return [sum(v.holds for v in results), len(results)]
 
 
 def claims() -> dict[str, list[Value]]:
@@ -175,8 +175,8 @@ def claims() -> dict[str, list[Value]]:
 
 
 def _full_feedback() -> list[Value]:
-    found = [v for v in judge(table_of(stored("table-a2"))) if v.policy == "TV-GP-UCB"]
-    return [max(abs(v.ours - v.printed) for v in found if v.ours is not None)]
+    results = [v for v in judge(table_of(stored("table-a2"))) if v.policy == "TV-GP-UCB"]
+    return [max(abs(v.ours - v.printed) for v in results if v.ours is not None)]
 
 
 def _the_miss() -> list[Value]:

@@ -1,4 +1,4 @@
-"""What is said of the online suite, of the demo and of the verdicts on them."""
+"""Quotes on the online suite, of the demo and of the verdicts on them."""
 
 from collections.abc import Sequence
 from statistics import fmean, median
@@ -211,7 +211,7 @@ _EVERY_ROUND = ("digits_augmentation", "digits_strengths", "mnist_augmentation")
 
 
 def _lost() -> list[Value]:
-    """Return what tuning loses on two problems, and gains on rivals at the same compute."""
+    """Return how much tuning loses on two problems, and gains on rivals at the same compute."""
     problems = list(dict.fromkeys(r["problem"] for r in stored("online-suite")))
     gaps = [
         median(less(ends(p, "tuned"), ends(p, rival)).value for p in problems)

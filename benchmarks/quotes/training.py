@@ -1,4 +1,4 @@
-"""What is said of contrastive trainings and of self-tuning networks."""
+"""Quotes on contrastive trainings and of self-tuning networks."""
 
 from collections.abc import Mapping
 from functools import cache, partial
@@ -88,13 +88,13 @@ def _of_the_time() -> list[Value]:
     """Return the least and most share of the tuner, and of the queries, in per cent."""
     tuned = [m for m in _contrastive() if _queries(m) > 0 and m != "full, learned"]
 
-    def shares(part: str) -> list[float]:
+    def shares(column: str) -> list[float]:
         return [
-            100 * sum(run[part] for run in runs) / sum(run["seconds"] for run in runs)
+            100 * sum(run[column] for run in runs) / sum(run["seconds"] for run in runs)
             for runs in (_contrastive()[m].values() for m in tuned)
         ]
 
-    return [f(shares(part)) for part in ("tuner_seconds", "query_seconds") for f in (min, max)]
+    return [f(shares(column)) for column in ("tuner_seconds", "query_seconds") for f in (min, max)]
 
 
 def _numbers() -> list[Value]:
@@ -212,8 +212,8 @@ def _phases() -> list[Value]:
         rounds = "".join(run["schedule"][phase] for run in _schedules()[method].values())
         return 100 * rounds.lower().count("t") / len(rounds)
 
-    found = [[share(method, phase) for method in _NET] for phase in phases]
-    return [value for shares in found for value in (min(shares), max(shares))]
+    results = [[share(method, phase) for method in _NET] for phase in phases]
+    return [value for shares in results for value in (min(shares), max(shares))]
 
 
 def _by_accuracy() -> list[Value]:
@@ -257,9 +257,9 @@ def _paper() -> list[Value]:
 
 
 def _step(network: str) -> list[Value]:
-    found = row("stn-time", network=network)
-    plain, ours = found["plain"], found["self-tuning"]
-    return [found["batch"], plain, ours, ours / plain, found["tuning"], found["validation"]]
+    results = row("stn-time", network=network)
+    plain, ours = results["plain"], results["self-tuning"]
+    return [results["batch"], plain, ours, ours / plain, results["tuning"], results["validation"]]
 
 
 QUOTES = (

@@ -1,4 +1,4 @@
-"""What is said of ``Validation``: on recorded trainings, on replayed programs, and on the real clock."""
+"""Quotes on ``Validation``: on recorded trainings, on replayed programs, and on the real clock."""
 
 from statistics import fmean, median
 
@@ -12,8 +12,8 @@ _OURS, _STOPS = "Validation 3 %", "Validation 3 %, false stop 0.02"
 
 
 def _reading(half: str, protocol: str, policy: str) -> Row:
-    found = {"kind": "readings", "half": half, "protocol": protocol, "policy": policy, "stride": 8}
-    return row("validation", **found)
+    where = {"kind": "readings", "half": half, "protocol": protocol, "policy": policy, "stride": 8}
+    return row("validation", **where)
 
 
 def _both(protocol: str, policy: str, name: str, factor: float = 1.0) -> list[float]:
