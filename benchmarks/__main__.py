@@ -101,6 +101,7 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "horizon": ("speed.horizon", "cost of a round early and late in a very long run"),
     "decisions": ("decisions", "a hash of the decisions of fixed runs, to compare two versions"),
     "report": ("tables.report", "stored results beside the printed ones, with verdicts"),
+    "quotes": ("quotes.table", "the numbers of the README and the docs, from the stored rows"),
 }
 """Name on the command line to a module with ``main(arguments)``, or ``module:function``, and its help.
 

@@ -1,0 +1,191 @@
+"""Quotes of the first tables of the papers' pages."""
+
+from statistics import median
+
+from benchmarks.quotes.priced import on_arms
+from benchmarks.quotes.quote import Quote, Value
+from benchmarks.quotes.rows import row, stored
+from benchmarks.quotes.searches import after, known_at, live_machines, machines, smallest, sums
+from benchmarks.quotes.speed import claims
+from benchmarks.quotes.training import losses, top
+from benchmarks.tables.paper import FORGETTING_RATES, TABLE_A2
+from benchmarks.tables.table_a2_report import agreement, table_of
+
+CE_GP_UCB, FABOLAS = "docs/papers/ce-gp-ucb.md", "docs/papers/fabolas.md"
+RM_GP_UCB = "docs/papers/rm-gp-ucb.md"
+
+
+def _of_table_a2(policy: str, *names: str) -> list[Value]:
+    """Return the columns of a policy by the forgetting rates."""
+    return [
+        row("table-a2", policy=policy, forgetting=rate)[name]
+        for name in names
+        for rate in FORGETTING_RATES
+    ]
+
+
+def _cell_by_cell() -> list[Value]:
+    """Return how many regrets, queries and both agree with the printed cells of the confidence rules."""
+    ours = table_of(stored("table-a2"))
+    agrees = [
+        agreement(ours[name][rate], cell)
+        for name, cells in TABLE_A2.items()
+        if name.startswith("CE-GP-UCB @")
+        for rate, cell in cells.items()
+    ]
+    regrets, queries = (sum(some) for some in zip(*agrees, strict=True))
+    return [regrets, queries, sum(map(all, agrees))]
+
+
+def _confidence() -> list[Value]:
+    curve = claims()["curve"]
+    return [
+        *_of_table_a2("CE-GP-UCB @0.90", "regret", "queries"),
+        *(curve[1], curve[0], 0.03, *_cell_by_cell()),
+    ]
+
+
+def _synthetic() -> list[Value]:
+    return sums("two alike, two not", "RM-GP-UCB", "RM-GP-UCB, even weights", "GP-UCB")
+
+
+def _rates() -> list[Value]:
+    names = ("RM-GP-UCB, eta 0.01", "RM-GP-UCB, eta 0.1", "RM-GP-UCB", "RM-GP-UCB, eta 10")
+    return sums("two alike, two not", *names)
+
+
+def _milliseconds() -> list[Value]:
+    return [
+        1000 * median(row("meta-speed", size=size, rule=rule)["clock"])
+        for size in ("3x50", "1000x100")
+        for rule in ("RM-GP-UCB", "RM-GP-TS")
+    ]
+
+
+def _family(family: str, *methods: str) -> list[Value]:
+    return [after(method, 10, family) for method in methods]
+
+
+_FOUR = ("RM-GP-UCB", "RM-GP-TS", "RGPE", "GP-UCB")
+_FIVE = ("RM-GP-UCB", "RM-GP-TS", "RGPE", "TAF", "GP-UCB")
+
+QUOTES = (
+    Quote(
+        CE_GP_UCB,
+        "| .094, .126, .184, .305, .392 | #, #, #, #, # |",
+        lambda: _of_table_a2("TV-GP-UCB", "regret"),
+    ),
+    Quote(
+        CE_GP_UCB,
+        "| #, #, #, #, # after #, #, #, #, #. Of # cells # are at most # above the printed curve;"
+        " within two standard errors of the printed number are # of the regrets, # of the queries,"
+        " # of both",
+        _confidence,
+    ),
+    Quote(
+        CE_GP_UCB,
+        "within .04 in # of # cells with a belief that does not age, in # of # with one that ages"
+        " |",
+        lambda: [*claims()["printed"], *claims()["ageing"]],
+    ),
+    Quote(
+        CE_GP_UCB,
+        "| #, #, #, #, #: its period is not printed",
+        lambda: _of_table_a2("R-GP-UCB", "regret"),
+    ),
+    Quote(
+        CE_GP_UCB,
+        "| # / #, # / #, # / #: the curves are not printed",
+        lambda: list(on_arms("CE-GP-UCB")),
+    ),
+    Quote(
+        CE_GP_UCB,
+        "| #, #, # after #, with a known noise |",
+        lambda: [*on_arms("GP-UCB")[::2], on_arms("GP-UCB")[1]],
+    ),
+    Quote(
+        CE_GP_UCB,
+        "| #, #, #: κ = .7 ends behind never tuning (#) |",
+        lambda: losses("confidence 0.7", "confidence 0.8", "static grid", "train only"),
+    ),
+    Quote(
+        CE_GP_UCB,
+        "| #, #, # (a coin as often as κ = .8), #, #, #, #; with a reward of our own",
+        lambda: [
+            top(m)[0]
+            for m in (
+                "fixed 0.5",
+                "full feedback",
+                "coin",
+                "confidence 0.9",
+                "confidence 0.8",
+                "confidence 0.7",
+                "expert",
+            )
+        ],
+    ),
+    Quote(
+        FABOLAS,
+        "regret in error #, #, # at the cost of .25, 1 and 3 whole trainings; LogEI on all of the"
+        " data #, #, #. With our costs",
+        machines,
+    ),
+    Quote(
+        FABOLAS,
+        "| total variation of # points # by expectation propagation, # by draws |",
+        lambda: [smallest()[0], smallest()[2], smallest()[1]],
+    ),
+    Quote(
+        FABOLAS,
+        "median regret after 20 evaluations of samples # with points by draws, LogEI #",
+        lambda: [known_at("GP sample", m, 20) for m in ("ES, optima of draws", "LogEI")],
+    ),
+    Quote(
+        FABOLAS,
+        "| an error of #, #, # after #, #, # s, LogEI on all pictures #, #, # |",
+        lambda: [*live_machines()[3:6], *live_machines()[:3], *live_machines()[6:]],
+    ),
+    Quote(RM_GP_UCB, "sum of regrets #, even weights #, GP-UCB #;", _synthetic),
+    Quote(RM_GP_UCB, "| #, #, #, # for η = .01, .1, 1, 10", _rates),
+    Quote(RM_GP_UCB, "| #, GP-UCB #: not level", lambda: sums("none alike", "RM-GP-UCB", "GP-UCB")),
+    Quote(
+        RM_GP_UCB,
+        "| #, GP-UCB #: not significant",
+        lambda: sums("5, 35, 5, 35 observations", "RM-GP-UCB", "GP-UCB"),
+    ),
+    Quote(
+        RM_GP_UCB,
+        "regret after 10 of RM-GP-UCB #, RM-GP-TS #, RGPE #, GP-UCB # |",
+        lambda: _family("images", *_FOUR),
+    ),
+    Quote(
+        RM_GP_UCB,
+        "a picture: RM-GP-UCB is best | #, RM-GP-TS #, RGPE #, GP-UCB # |",
+        lambda: _family("omniglot", *_FOUR),
+    ),
+    Quote(
+        RM_GP_UCB,
+        "| #, RM-GP-TS #, RGPE #, GP-UCB #: too easy to rank; by likelihood #, #, #, # |",
+        lambda: [*_family("diabetes", *_FOUR), *_family("diabetes likelihood", *_FOUR)],
+    ),
+    Quote(
+        RM_GP_UCB,
+        "| # ms, RM-GP-TS #; after 1,000 tasks of 100 # and # ms",
+        _milliseconds,
+    ),
+    Quote(
+        RM_GP_UCB,
+        "| after 10 #, RM-GP-TS #, RGPE #, TAF #, GP-UCB # |",
+        lambda: _family("svm", *_FIVE),
+    ),
+    Quote(
+        RM_GP_UCB,
+        "| #, RM-GP-TS #, RGPE #, TAF #, GP-UCB #: RGPE is best",
+        lambda: _family("cart-pole", *_FIVE),
+    ),
+    Quote(
+        RM_GP_UCB,
+        "sum of regrets # by the largest gap, # by the mean",
+        lambda: sums("two alike, two not", "RM-GP-UCB, largest gap", "RM-GP-UCB"),
+    ),
+)
