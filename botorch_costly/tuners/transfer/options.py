@@ -91,6 +91,7 @@ class ByGaps:
         for name in ("largest", "own_units", "thompson", "summed"):
             check(isinstance(getattr(self, name), bool), name, "a bool", getattr(self, name))
         check_count("paths", self.paths, minimum=1)
+        check(self.thompson or not self.summed, "summed", "False without thompson", self.summed)
 
     def factor(self, evaluation: int) -> float:
         """Return the factor of the target's standard deviation for an evaluation, counted from 1."""
