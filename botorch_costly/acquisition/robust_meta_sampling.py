@@ -73,7 +73,8 @@ class RMGPTS(AcquisitionFunction):
         super().__init__(model=None)
         shape, expected = tuple(weights.shape), (len(tasks.weights),)
         check(shape == expected, "weights", f"shape {expected}", shape, InvalidShapeError)
-        check(bool((weights >= 0).all()), "weights", "numbers >= 0", weights)
+        is_mixture = bool((weights >= 0).all()) and bool(weights.sum() > 0)
+        check(is_mixture, "weights", "numbers >= 0, not all 0", weights)
         check_generator(generator)
         has_function = target is not None or check_rate("share", share) == 1.0
         check(has_function, "share", "1 without a function of the target", share)
@@ -149,6 +150,7 @@ def construct_inputs_rm_gp_ts(
     weights: Tensor,
     share: float,
     generator: Generator,
+    summed: bool = False,
 ) -> dict[str, Any]:
     """Return the keyword arguments; the target's function is drawn by BoTorch's pathwise sampling.
 
@@ -158,6 +160,7 @@ def construct_inputs_rm_gp_ts(
         weights: Weights of the tasks, on the simplex, shape ``(tasks,)``.
         share: ``nu_t``, in [0, 1].
         generator: Random generator for all draws; the global generator stays unchanged.
+        summed: Whether functions of all tasks are summed by their weights.
     """
     check_generator(generator)
     if isinstance(tasks, TaskEnsemble):
@@ -167,4 +170,4 @@ def construct_inputs_rm_gp_ts(
         torch.manual_seed(seed)
         target = draw_matheron_paths(model, torch.Size())
     arguments = {"target": target, "tasks": tasks, "weights": weights}
-    return {**arguments, "share": share, "generator": generator}
+    return {**arguments, "share": share, "generator": generator, "summed": summed}

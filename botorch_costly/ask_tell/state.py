@@ -20,7 +20,12 @@ from botorch_costly.states import Stateful, copied, outside_inference
 
 STATE_VERSION = 5
 # Values of options that older states do not name.
-_ONCE = {"dtype": "torch.float64", "overhead": "None", "tasks": repr(digest_of([]))}
+_ONCE = {
+    "dtype": "torch.float64",
+    "overhead": "None",
+    "tasks": repr(digest_of([])),
+    "robust.summed": "False",
+}
 # Options of which older states do not say what they were.
 _UNSAID = ("costs",)
 # Entries that describe a state to readers. Older states lack them, so they are not compared.

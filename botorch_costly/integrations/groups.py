@@ -25,7 +25,7 @@ _RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
     "betas": ("numbers in [0, 1)", lambda v: 0 <= v < 1),
 }
 _ANY = ("a finite number", math.isfinite)
-_PLAIN = frozenset((float, int, tuple))  # values that are compared without waiting for a device
+_PLAIN = frozenset((float, int))  # values that are compared without waiting for a device
 # Names of the parameters that Transformers trains without weight decay.
 _WITHOUT_DECAY = re.compile(r"bias|layernorm|rmsnorm|(?:^|[._])norm(?:$|\.)")
 _warned: "weakref.WeakSet[Optimizer]" = weakref.WeakSet()

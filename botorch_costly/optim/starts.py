@@ -1,6 +1,5 @@
 """Maps between a box and the unit cube, and the starts of a search in the cube."""
 
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import torch
@@ -91,19 +90,16 @@ def draw_starts(
     check_generator(generator)
     if number == 0:  # SobolEngine cannot draw an empty set
         return bounds.new_empty(0, dimension)
-    rows = number if starts == "uniform" else 1
-    draws = torch.rand(
-        rows, dimension, generator=generator, dtype=bounds.dtype, device=generator.device
-    )
-    if starts == "sobol":  # shifted modulo 1 (Cranley & Patterson 1976)
-        draws = (moved(_sobol(number, dimension), draws) + draws).frac_()
-    return moved(draws, bounds)
-
-
-@lru_cache(maxsize=64)
-def _sobol(number: int, dimension: int) -> Tensor:
-    """Return a scrambled Sobol set, always the same one; to draw one takes longer than some searches."""
-    return SobolEngine(dimension, scramble=True, seed=0).draw(number, dtype=torch.float64)
+    if starts == "uniform":
+        draws = torch.rand(
+            number, dimension, generator=generator, dtype=bounds.dtype, device=generator.device
+        )
+        return moved(draws, bounds)
+    # SobolEngine takes a seed, not a generator. To shift one and the same set at random would take 40
+    # operations less; but then runs of 150 rounds in five variables had 36 queries in place of 50.
+    seed = torch.randint(2**31 - 1, (), generator=generator, device=generator.device)
+    engine = SobolEngine(dimension, scramble=True, seed=int(seed))
+    return moved(engine.draw(number, dtype=bounds.dtype), bounds)
 
 
 def spread_order(points: Tensor) -> Tensor:

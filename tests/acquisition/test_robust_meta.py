@@ -120,6 +120,12 @@ def test_summed_functions_are_the_weighted_sum_of_one_of_each_task(paths, weight
     assert float(origin.sum()) == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("summed", [False, True])
+def test_weights_that_are_all_zero_are_refused(paths, weights, summed):
+    with pytest.raises(InvalidArgumentError, match="weights"):
+        RMGPTS(own, paths, 0 * weights, 1.0, torch.Generator(), summed=summed)
+
+
 def test_summed_functions_are_drawn_as_often_as_the_share_says(paths, weights):
     draws = torch.Generator().manual_seed(6)
     of_target = [

@@ -142,7 +142,7 @@ class Watch:
         is_top = values >= values[self._neighbours].amax(-1)
         is_top &= self.distance(self.points, optima).amin(-1) > self.bandwidth
         draws = moved(torch.rand(len(values), generator=generator), values)
-        draws = draws.masked_fill(~is_top, -1.0) + 2 * (values >= values.amax())
+        draws = (draws + 2 * (values >= values.amax())).masked_fill(~is_top, -1.0)
         drawn, rows = draws.topk(min(_MOST, len(values)))
         return self.points[rows], drawn >= 0
 

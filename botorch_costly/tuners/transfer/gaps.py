@@ -23,6 +23,9 @@ from botorch_costly.tuners.transfer.weighting import (
     unaided,
 )
 
+# Gaps that count at most, for the weights and for the share. While the values are nearly equal, their
+# standard deviation is a tiny unit in which all tasks are far away, and no loss is ever taken back.
+_FARTHEST, _FARTHEST_OF_ALL = 5.0, 30.0
 _FEW = 1e-3  # share of the largest weight below which a task is left out of a bound
 
 
@@ -58,10 +61,9 @@ class GapWeighting:
             largest=robust.largest,
             own_units=robust.own_units,
         )
-        self._losses = self._losses + self.gaps
-        self.share = decayed(
-            self.share, self.weights, self.gaps, decay=robust.decay, power=robust.power
-        )
+        self._losses = self._losses + self.gaps.clamp_max(_FARTHEST)
+        gaps = self.gaps.clamp_max(_FARTHEST_OF_ALL)
+        self.share = decayed(self.share, self.weights, gaps, decay=robust.decay, power=robust.power)
         return Belief(data, target)
 
     def believed(self, data: TargetData) -> Belief:

@@ -91,7 +91,9 @@ class ByGaps:
         for name in ("largest", "own_units", "thompson", "summed"):
             check(isinstance(getattr(self, name), bool), name, "a bool", getattr(self, name))
         check_count("paths", self.paths, minimum=1)
-        check(self.thompson or not self.summed, "summed", "False without thompson", self.summed)
+        # Functions of tasks in different units have no sum.
+        fits = not self.summed or (self.thompson and not self.own_units)
+        check(fits, "summed", "False without thompson or with own_units", self.summed)
 
     def factor(self, evaluation: int) -> float:
         """Return the factor of the target's standard deviation for an evaluation, counted from 1."""
