@@ -162,7 +162,9 @@ class CurveGP(AskedAnewGP):
         marks = self.marks
         for curve in range(len(self.curves)) if curves is None else curves:
             candidates = self._further(curve, marks)
-            covariance = self._covariance(torch.cat([marks, candidates]))
+            with torch.no_grad():
+                rows = _inputs(self.configs, torch.cat([marks, candidates]), self.curves.shape[1])
+                covariance = self.covar_module(rows).to_dense().double()
             noise = self.likelihood.noise.detach().double()
             added = most_uncertain(covariance, len(marks), noise, most, largest_log_condition)
             marks = torch.cat([marks, candidates[added]])
@@ -176,13 +178,6 @@ class CurveGP(AskedAnewGP):
         rewarded = (~self.curves[curve, :until].isnan()).nonzero().squeeze(-1) + 1
         new = rewarded[~torch.isin(rewarded, used)]
         return torch.stack([torch.full_like(new, curve), new], -1)
-
-    def _covariance(self, marks: Tensor) -> Tensor:
-        """Return the prior covariance of scores in double precision, ``n x n``."""
-        kernel = copy.deepcopy(self.covar_module).double()  # eigenvalues of 1e-7 count
-        rows = _inputs(self.configs.double(), marks, self.curves.shape[1])
-        with torch.no_grad():
-            return kernel(rows).to_dense()
 
 
 def z_scores(scores: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ Points are numbered by training and iteration. On the grid of a model, which dep
 its trainings, an iteration has the point that shows it.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -22,10 +23,16 @@ class ScorePoints:
     def __init__(self) -> None:
         self._iterations: dict[int, set[int]] = {}  # by the number of the training
 
+    def newest(self, trainings: Sequence[Training], most: int) -> list[Training]:
+        """Return the newest trainings whose points, their ends included, are at most so many."""
+        sizes = [len(self._with_end(training)) for training in reversed(trainings)]
+        kept = sum(rows <= most for rows in itertools.accumulate(sizes))
+        return list(trainings[len(trainings) - kept :])
+
     def enter_ends(self, trainings: Sequence[Training]) -> list[int]:
         """Add the ends of trainings, forget all others, and return the places of those that are new."""
         before = self._iterations
-        self._iterations = {t.number: {*before.get(t.number, ()), end_of(t)} for t in trainings}
+        self._iterations = {training.number: self._with_end(training) for training in trainings}
         return [
             place
             for place, training in enumerate(trainings)
@@ -63,6 +70,9 @@ class ScorePoints:
         """Return numbers of trainings and iterations, shape ``n x 2``."""
         pairs = [[number, i] for number in self._iterations for i in self._sorted(number)]
         return torch.tensor(pairs, dtype=torch.long).reshape(-1, 2)
+
+    def _with_end(self, training: Training) -> set[int]:
+        return {*self._iterations.get(training.number, ()), end_of(training)}
 
     def _sorted(self, number: int) -> list[int]:
         return sorted(self._iterations[number])

@@ -37,6 +37,7 @@ from botorch_costly.tuners.curves.trainings import Training, Trainings
 _REFIT = 3  # segments between refits, for each column of a configuration
 _FINEST = 60  # largest number of points of a resampled curve
 _MOST_CURVES = 200
+_MOST_ROWS = 600  # of the data; points join while they leave room for the ends of so many curves
 _LARGEST = 1e150  # size of rewards: differences and sums are finite
 _LEAST_REST = 1e-3  # share of a training's cost: the linear model may predict no remaining cost
 _FIRST_RESTARTS, _RESTARTS = 4, 1
@@ -172,14 +173,16 @@ class ScoreChooser:
 
     def _model(self, trainings: Trainings) -> CurveGP:
         """Return the model of all curves so far, refitted if that is due."""
-        seen = [t for t in trainings if t.known or t.broken][-_MOST_CURVES:]
+        shown = [t for t in trainings if t.known or t.broken][-_MOST_CURVES:]
+        seen = self._data.newest(shown, _MOST_ROWS)
         new = self._data.enter_ends(seen)
         model = self._unfitted(seen, trainings)
         if self._fitted is not None:
             model.load_state_dict(self._fitted, strict=False)
             model.eval()
-        if self._compression.augments and new:
-            rows, model = len(model.marks), model.augmented(new)
+        rows = len(model.marks)
+        if self._compression.augments and new and rows <= _MOST_ROWS - _MOST_CURVES:
+            model = model.augmented(new)
             self._data.add(seen, model.marks[rows:], model.curves.shape[1])
         if self._fitted is None or self._is_due(trainings):
             restarts = _FIRST_RESTARTS if self._fitted is None else _RESTARTS

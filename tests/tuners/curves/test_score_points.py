@@ -143,6 +143,25 @@ def test_forgotten_trainings_take_their_points_along(monkeypatch):
         assert marks == data_of(optimizer)  # here a point is an iteration
 
 
+def test_the_data_are_limited(monkeypatch):
+    monkeypatch.setattr(augmentation, "FIXED_NOISE", 1e-5)  # the bound is far
+    monkeypatch.setattr(scores, "_MOST_ROWS", 50)
+    monkeypatch.setattr(scores, "_MOST_CURVES", 10)
+    optimizer = made_few()
+    strategy, sizes, kept = optimizer._strategy, [], []
+    for config in FEW[:12]:
+        segment = optimizer.enqueue(config, LENGTH)
+        optimizer.tell(segment, curve_of(segment))
+        sizes.append(len(strategy._chooser._model(strategy.trainings).marks))
+        kept.append({number for number, _ in data_of(optimizer)})
+    assert sizes[:3] == [16, 32, 48]  # points join while ten ends have room
+    assert sizes[3:5] == [49, 50]
+    assert max(sizes) == 50
+    assert kept[4] == {0, 1, 2, 3, 4}
+    assert kept[5] == {1, 2, 3, 4, 5}  # the oldest was forgotten, and room is made
+    assert kept[-1] == set(range(min(kept[-1]), 12))
+
+
 def training(curve, length, number=0, **more):
     point = torch.zeros(2, dtype=torch.float64)
     return Training(number, {}, point, length, tuple(curve), **more)
@@ -167,13 +186,13 @@ def test_points_survive_a_longer_training_and_a_late_first_value():
     first, later = training(range(30), 30), training([nan, nan, 1.0, *range(57)], 120, number=4)
     points, seen = ScorePoints(), [first]
     assert points.enter_ends(seen) == [0]
-    points.add(seen, torch.tensor([[0, 6], [0, 15]]), finest=30)
+    points.add(seen, torch.tensor([[0, 3], [0, 8]]), finest=15)
     again = ScorePoints.from_tensor(points.to_tensor())
-    assert points.to_tensor().tolist() == [[0, 6], [0, 15], [0, 30]] == again.to_tensor().tolist()
+    assert points.to_tensor().tolist() == [[0, 6], [0, 16], [0, 30]] == again.to_tensor().tolist()
     seen.append(later)
     assert points.enter_ends(seen) == [1]
     curves = torch.stack([resampled(t, 60, lowest=0.0) for t in seen])
-    assert points.marks(seen, curves).tolist() == [[0, 12], [0, 30], [0, 60], [1, 30]]
+    assert points.marks(seen, curves).tolist() == [[0, 12], [0, 32], [0, 60], [1, 30]]
     late = training([nan, nan, 1.0], 120, number=4)
     points = ScorePoints()
     points.enter_ends([late])
