@@ -17,10 +17,13 @@ from botorch_costly.tuners.curves.trainings import Training
 class ScorePoints:
     """The iterations of each training whose scores are data: ends of segments and points between.
 
-    They stay in the data once they are there.
+    Args:
+        stay: Whether all stay in the data once they are there; otherwise the latest end of each training
+            takes the place of the one before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, stay: bool) -> None:
+        self._stay = stay
         self._iterations: dict[int, set[int]] = {}  # by the number of the training
 
     def newest(self, trainings: Sequence[Training], most: int) -> list[Training]:
@@ -72,18 +75,17 @@ class ScorePoints:
         return torch.tensor(pairs, dtype=torch.long).reshape(-1, 2)
 
     def _with_end(self, training: Training) -> set[int]:
-        return {*self._iterations.get(training.number, ()), end_of(training)}
+        before = self._iterations.get(training.number, set()) if self._stay else set()
+        return {*before, end_of(training)}
 
     def _sorted(self, number: int) -> list[int]:
         return sorted(self._iterations[number])
 
-    @classmethod
-    def from_tensor(cls, pairs: Tensor) -> "ScorePoints":
-        """Return the points of ``to_tensor``."""
-        points = cls()
-        for number, iteration in pairs.tolist():
-            points._iterations.setdefault(number, set()).add(iteration)
-        return points
+    def load(self, pairs: Tensor | None) -> None:
+        """Take the points of ``to_tensor`` in place of all others; none from None."""
+        self._iterations = {}
+        for number, iteration in [] if pairs is None else pairs.tolist():
+            self._iterations.setdefault(number, set()).add(iteration)
 
 
 def end_of(training: Training) -> int:

@@ -130,7 +130,7 @@ class ScoreChooser:
         self._compression, self._resumes = compression, resumes
         self._fitted: dict[str, Tensor] | None = None  # parameters of the latest fit
         self._fitted_at = 0  # number of segments at the latest fit
-        self._data = ScorePoints()
+        self._data = ScorePoints(stay=compression.augments)
 
     def choose(self, trainings: Trainings) -> Choice:
         """Return the next training, and the share of it to stop at.
@@ -247,8 +247,7 @@ class ScoreChooser:
         fitted = {str(name): value.to(like) for name, value in state["fitted"].items()}
         self._new.load_state_dict(state["new"])
         self._fitted, self._fitted_at = fitted or None, int(state["fitted_at"])
-        data = state.get("data")  # older states have none
-        self._data = ScorePoints() if data is None else ScorePoints.from_tensor(data)
+        self._data.load(state.get("data"))  # older states have none
 
 
 def _range_of(trainings: Trainings) -> tuple[float, float]:
