@@ -137,6 +137,7 @@ def picture(rows: Sequence[Row]) -> Any:
     left.axhline(20, color="0.5", linestyle="--", linewidth=0.8)
     left.set_ylabel("ln of the condition number")
     right.set_ylabel("points that join the data")
+    right.set_ylim(-0.5, 16.5)  # the first decision adds points of the first three curves
     for ax in (left, right):
         ax.set_xlabel("decision")
         ax.legend(frameon=False)

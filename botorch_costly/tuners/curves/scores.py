@@ -1,13 +1,14 @@
 r"""BOIL: configuration and length are chosen together by the expected improvement of a score per cost.
 
-A ``CurveGP`` models the scores of the curves so far; some points of each curve are among its data. The
-paper leaves details open:
+A ``CurveGP`` models the scores of the curves so far. Some points of each curve are among its data: they
+are chosen when the curve is new, and stay. The paper leaves details open:
 
 - Rewards are measured from the lowest one seen, so that no score falls as a training continues. Outliers
   are clipped to the range of the rewards of the other trainings.
 - Lengths are shares of each training's own length.
 - A training that diverged counts as one that stayed at the lowest reward.
 - If trainings can be resumed, the cost of a longer one is the cost of the remaining iterations.
+- The data are limited: points join while there is room, and the oldest trainings are forgotten.
 
 References:
     V. Nguyen, S. Schulze, M. A. Osborne. Bayesian optimization for iterative learning. NeurIPS 2020,
@@ -50,7 +51,8 @@ class Compression:
     Args:
         weighting: Weights of the rewards of a curve: ``"sigmoid"`` is fitted, ``"log"`` and
             ``"average"`` are fixed.
-        augments: Whether points of each curve are added to the data.
+        augments: Whether points of each new curve join the data, and stay there; otherwise a training
+            counts at its latest iteration alone.
         softplus: Whether improvement and cost pass through a softplus, as published. Where improvements
             are small, this rule considers only the cost.
 
