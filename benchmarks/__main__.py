@@ -36,6 +36,7 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "short-lengths": ("suite.compute_bound.lengths", "the same sessions by the length of a run"),
     "boil-tabular": ("curves.tabular", "regret against cost, on recorded learning curves"),
     "boil-signal": ("curves.signal", "what early iterations say of the end, and who notices"),
+    "boil-condition": ("curves.condition", "points of curves that join the data, and conditions"),
     "boil-rl": (
         "curves.live.benchmark:reinforcement",
         "regret against cost, in reinforcement learning",

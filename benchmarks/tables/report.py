@@ -101,6 +101,11 @@ REPORTS: dict[str, Page] = {
     "boil-tabular": Page("Policies on recorded learning curves", "curves.tabular"),
     "curves-earlier": Page("A search over trainings after earlier studies", "curves.earlier"),
     "boil-signal": Page("What early iterations say of the end", "curves.signal"),
+    "boil-condition": Page(
+        "Points of curves that join the data, and the condition number",
+        "curves.condition",
+        "boil-condition.png",
+    ),
     "boil-rl": Page("Policies on trainings of reinforcement learning", "curves.tabular"),
     "boil-rl-curves": Page(
         "Recorded trainings of reinforcement learning", "curves.live.benchmark:curves_text"

@@ -1,6 +1,7 @@
 """A GP over configurations and training lengths, whose targets are scores of learning curves."""
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -139,33 +140,44 @@ class CurveGP(AskedAnewGP):
             return False
         return marks.shape[:1] == targets.shape
 
-    def augmented(self, most: int = 15, largest_log_condition: float = 20.0) -> "CurveGP":
-        """Return the model with further points of each curve as data.
+    def augmented(
+        self,
+        curves: Sequence[int] | None = None,
+        most: int = 15,
+        largest_log_condition: float = 20.0,
+    ) -> "CurveGP":
+        """Return the model with further points of some curves as data.
 
-        For each curve in turn, from the newest to the oldest, it adds the points of largest predictive
-        standard deviation, given all points added before, while the log condition number of the
-        covariance stays within a bound. (The covariance excludes the noise: with it, no bound of 20
-        could be reached, see ``numerics.augmentation``.)
+        For each of the curves in turn, it adds the points of largest predictive standard deviation, given
+        the data and all points added before, while the log condition number of the covariance stays
+        within a bound. The covariance has a small noise for that, which is fixed; see
+        ``numerics.augmentation``.
 
         Args:
+            curves: Numbers of the curves, from 0; all, from the first, if omitted. In a search, those
+                that are new: points of earlier ones are among its ``marks``.
             most: Largest number of points added per curve.
             largest_log_condition: The bound, natural logarithm.
         """
         marks = self.marks
-        for curve in reversed(range(len(self.curves))):
-            used = marks[marks[:, 0] == curve][:, 1]
-            until = int(used.max()) if len(used) else 0
-            rewarded = (~self.curves[curve, :until].isnan()).nonzero().squeeze(-1) + 1
-            new = rewarded[~torch.isin(rewarded, used)]
-            candidates = torch.stack([torch.full_like(new, curve), new], -1)
+        for curve in range(len(self.curves)) if curves is None else curves:
+            candidates = self._further(curve, marks)
             with torch.no_grad():
                 rows = _inputs(self.configs, torch.cat([marks, candidates]), self.curves.shape[1])
                 covariance = self.covar_module(rows).to_dense().double()
-            noise = self.likelihood.noise.detach().item()
+            noise = self.likelihood.noise.detach().double()
             added = most_uncertain(covariance, len(marks), noise, most, largest_log_condition)
             marks = torch.cat([marks, candidates[added]])
         modules = copy.deepcopy((self.compression, self.covar_module, self.likelihood))
         return CurveGP(self.configs, self.curves, marks, *modules)
+
+    def _further(self, curve: int, marks: Tensor) -> Tensor:
+        """Return the points of a curve, up to its last mark, that are no data yet, ``m x 2``."""
+        used = marks[marks[:, 0] == curve][:, 1]
+        until = int(used.max()) if len(used) else 0
+        rewarded = (~self.curves[curve, :until].isnan()).nonzero().squeeze(-1) + 1
+        new = rewarded[~torch.isin(rewarded, used)]
+        return torch.stack([torch.full_like(new, curve), new], -1)
 
 
 def z_scores(scores: Tensor) -> Tensor:

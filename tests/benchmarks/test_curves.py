@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from benchmarks.curves import earlier, picture, signal, tables
+from benchmarks.curves import condition, earlier, picture, signal, tables
 from benchmarks.curves.play import Ask, play, regret_at
 from benchmarks.curves.rivals import SIMPLE
 from benchmarks.curves.tabular import BUDGETS, POLICIES, Task, measure, text, verdicts
@@ -161,6 +161,20 @@ def test_augmentation_leads_where_the_best_curves_are() -> None:
     ]
     without, with_it = stars
     assert abs(with_it - 0.65) < 0.15 < abs(without - 0.65)
+
+
+def test_whole_curves_are_worse_conditioned_than_the_points_that_join(monkeypatch) -> None:
+    monkeypatch.setattr(condition, "_PAID", 6)
+    row = condition.measure(condition.Task("cartpole", 0))
+    assert len({len(row[name]) for name in ("added", "rows", "ours", "whole")}) == 1
+    assert row["added"][0] <= 45
+    assert max(row["added"][1:]) == 15
+    assert row["rows"] == sorted(row["rows"])
+    assert all(ours <= whole + 0.01 for ours, whole in zip(row["ours"], row["whole"], strict=True))
+    assert "cartpole, ln cond, whole curves" in condition.text([row])
+    left, right = condition.picture([row]).axes
+    assert right.lines[-1].get_ydata().tolist() == row["added"]
+    assert left.lines[1].get_ydata().tolist() == row["whole"]
 
 
 def late(n=40, longest=27, seed=0):

@@ -4,14 +4,16 @@ import math
 
 import torch
 
+FIXED = 1e-7  # noise under which the condition is asked for, a share of the variance
 
-def log_condition(K, share=1e-10):
-    values = torch.linalg.eigvalsh(K).clamp_min(0) + share * K.diagonal().max()
+
+def log_condition(K):
+    values = torch.linalg.eigvalsh(K + FIXED * K.diagonal().max() * torch.eye(len(K)))
     return math.log(values.max() / values.min())
 
 
-def augmented(model, most, largest):
-    """Return the marks after all curves, the newest first, have had their turn."""
+def augmented(model, most, largest, curves=None):
+    """Return the marks after all curves, or those given, have had their turn."""
     marks, longest = model.marks.tolist(), model.curves.shape[1]
     noise = float(model.likelihood.noise.detach())
 
@@ -20,7 +22,7 @@ def augmented(model, most, largest):
         with torch.no_grad():
             return model.covar_module(torch.tensor(X, dtype=torch.float64)).to_dense()
 
-    for curve in reversed(range(len(model.curves))):
+    for curve in range(len(model.curves)) if curves is None else curves:
         until = max([at for c, at in marks if c == curve], default=0)
         for _ in range(most):
             best, deviation = None, -1.0

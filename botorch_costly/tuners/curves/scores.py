@@ -1,13 +1,14 @@
 r"""BOIL: configuration and length are chosen together by the expected improvement of a score per cost.
 
-A ``CurveGP`` models the scores of the curves so far; some points of each curve are among its data. The
-paper leaves details open:
+A ``CurveGP`` models the scores of the curves so far. Some points of each curve are among its data: they
+are chosen when the curve is new, and stay. The paper leaves details open:
 
 - Rewards are measured from the lowest one seen, so that no score falls as a training continues. Outliers
   are clipped to the range of the rewards of the other trainings.
 - Lengths are shares of each training's own length.
 - A training that diverged counts as one that stayed at the lowest reward.
 - If trainings can be resumed, the cost of a longer one is the cost of the remaining iterations.
+- The data are limited: points join while there is room, and the oldest trainings are forgotten.
 
 References:
     V. Nguyen, S. Schulze, M. A. Osborne. Bayesian optimization for iterative learning. NeurIPS 2020,
@@ -31,11 +32,13 @@ from botorch_costly.numerics.robust import tempered
 from botorch_costly.transforms import WEIGHTINGS, CurveCompression
 from botorch_costly.tuners.curves.choice import Choice, NewPoints, first_of, opening_of
 from botorch_costly.tuners.curves.lengths import Ladder
+from botorch_costly.tuners.curves.score_points import ScorePoints, resampled
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
 _REFIT = 3  # segments between refits, for each column of a configuration
 _FINEST = 60  # largest number of points of a resampled curve
 _MOST_CURVES = 200
+_MOST_ROWS = 600  # of the data; points join while they leave room for the ends of so many curves
 _LARGEST = 1e150  # size of rewards: differences and sums are finite
 _LEAST_REST = 1e-3  # share of a training's cost: the linear model may predict no remaining cost
 _FIRST_RESTARTS, _RESTARTS = 4, 1
@@ -48,7 +51,8 @@ class Compression:
     Args:
         weighting: Weights of the rewards of a curve: ``"sigmoid"`` is fitted, ``"log"`` and
             ``"average"`` are fixed.
-        augments: Whether points of each curve are added to the data.
+        augments: Whether points of each new curve join the data, and stay there; otherwise a training
+            counts at its latest iteration alone.
         softplus: Whether improvement and cost pass through a softplus, as published. Where improvements
             are small, this rule considers only the cost.
 
@@ -128,6 +132,7 @@ class ScoreChooser:
         self._compression, self._resumes = compression, resumes
         self._fitted: dict[str, Tensor] | None = None  # parameters of the latest fit
         self._fitted_at = 0  # number of segments at the latest fit
+        self._data = ScorePoints(stay=compression.augments)
 
     def choose(self, trainings: Trainings) -> Choice:
         """Return the next training, and the share of it to stop at.
@@ -170,12 +175,17 @@ class ScoreChooser:
 
     def _model(self, trainings: Trainings) -> CurveGP:
         """Return the model of all curves so far, refitted if that is due."""
-        model = self._unfitted(trainings)
+        shown = [t for t in trainings if t.known or t.broken][-_MOST_CURVES:]
+        seen = self._data.newest(shown, _MOST_ROWS)
+        new = self._data.enter_ends(seen)
+        model = self._unfitted(seen, trainings)
         if self._fitted is not None:
             model.load_state_dict(self._fitted, strict=False)
             model.eval()
-        if self._compression.augments:
-            model = model.augmented()
+        rows = len(model.marks)
+        if self._compression.augments and new and rows <= _MOST_ROWS - _MOST_CURVES:
+            model = model.augmented(new)
+            self._data.add(seen, model.marks[rows:], model.curves.shape[1])
         if self._fitted is None or self._is_due(trainings):
             restarts = _FIRST_RESTARTS if self._fitted is None else _RESTARTS
             fit_curves(model, restarts=restarts, generator=self._generator)
@@ -188,15 +198,15 @@ class ScoreChooser:
         every = _REFIT * trainings.points.shape[-1]
         return trainings.segments < every or trainings.segments >= self._fitted_at + every
 
-    def _unfitted(self, trainings: Trainings) -> CurveGP:
+    def _unfitted(self, seen: list[Training], trainings: Trainings) -> CurveGP:
+        """Return a model of the data, with the curves of the trainings that are seen."""
         lowest, highest = _range_of(trainings)
-        seen = [t for t in trainings if t.known or t.broken][-_MOST_CURVES:]
         finest = min(_FINEST, max(training.length for training in seen))
-        curves = torch.stack([_resampled(training, finest, lowest) for training in seen])
+        curves = torch.stack([resampled(training, finest, lowest) for training in seen])
         points = torch.stack([training.point for training in seen])
         curves = _in_dtype_of(curves.clamp(0, highest - lowest), points)
         compression = CurveCompression(finest, self._compression.weighting).to(points)
-        return CurveGP(points, curves, compression=compression)
+        return CurveGP(points, curves, self._data.marks(seen, curves), compression)
 
     def _outlook(self, model: CurveGP, trainings: Trainings) -> _Outlook:
         begun = [training for training in trainings if training.iterations]
@@ -226,14 +236,20 @@ class ScoreChooser:
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values."""
         fitted = {} if self._fitted is None else dict(self._fitted)
-        return {"fitted": fitted, "fitted_at": self._fitted_at, "new": self._new.state_dict()}
+        return {
+            "fitted": fitted,
+            "fitted_at": self._fitted_at,
+            "data": self._data.to_tensor(),
+            "new": self._new.state_dict(),
+        }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from ``state_dict``."""
+        """Continue from ``state_dict``; without data, all curves count as new once more."""
         like = self._new.empty
         fitted = {str(name): value.to(like) for name, value in state["fitted"].items()}
         self._new.load_state_dict(state["new"])
         self._fitted, self._fitted_at = fitted or None, int(state["fitted_at"])
+        self._data.load(state.get("data"))  # older states have none
 
 
 def _range_of(trainings: Trainings) -> tuple[float, float]:
@@ -248,19 +264,3 @@ def _in_dtype_of(curves: Tensor, like: Tensor) -> Tensor:
     """Return curves in the dtype of a tensor, rescaled if their squares would overflow."""
     most, largest = torch.finfo(like.dtype).max ** 0.25, float(curves.nan_to_num(0.0).max())
     return (curves if largest <= most else curves * (most / largest)).to(like)
-
-
-def _resampled(training: Training, finest: int, lowest: float) -> Tensor:
-    """Return rewards minus the lowest at equally spaced shares; NaN beyond the current iteration."""
-    curve = torch.full((finest,), math.nan, dtype=torch.float64)
-    rewards = torch.tensor([math.nan, *training.curve], dtype=torch.float64) - lowest
-    measured = torch.tensor([0, *training.known])
-    until = int(measured[-1]) if training.broken else training.done
-    for k in range(1, finest + 1):
-        iteration = k * training.length / finest
-        if iteration < until + 1:  # the point that holds the current iteration is the last
-            latest = int(measured[measured <= iteration + 1e-9].max())
-            curve[k - 1] = rewards[latest]
-    if training.known and bool(curve.isnan().all()):
-        curve[0] = rewards[training.known[0]]
-    return curve.nan_to_num(0.0) if training.broken else curve

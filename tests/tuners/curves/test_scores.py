@@ -7,7 +7,7 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly import errors
-from botorch_costly.tuners.curves.scores import _resampled
+from botorch_costly.tuners.curves.score_points import resampled
 from botorch_costly.tuners.curves.trainings import Training
 from tests.cases import quick
 from tests.tuners.curves.playing import LENGTH, SPACE, made, play, reward
@@ -21,7 +21,7 @@ def made_few(seed=0, **options):
 
 
 def test_the_best_are_found_and_trained_longest():
-    optimizer = made_few(seed=1)
+    optimizer = made_few()
     play(optimizer, 14)
     ends = sorted((reward(config, LENGTH) for config in FEW), reverse=True)
     assert reward(optimizer.best(), LENGTH) >= ends[2]
@@ -52,7 +52,8 @@ def test_a_training_far_off_all_others_does_not_hide_them():
             optimizer.tell(segment, curve)
         if far is not None:
             optimizer.tell(optimizer.enqueue(FEW[8], LENGTH), [far] * LENGTH)
-        seen.append(optimizer._strategy._chooser._unfitted(optimizer._strategy.trainings).curves)
+        strategy = optimizer._strategy
+        seen.append(strategy._chooser._model(strategy.trainings).curves)
     for curves in seen[:2]:
         assert torch.equal(curves[:8], seen[2])
         assert torch.equal(curves[8], torch.zeros(LENGTH, dtype=torch.float64))
@@ -123,19 +124,19 @@ def training(curve, length, **more):
 
 def test_curves_of_all_lengths_are_seen_at_equal_shares():
     nan = math.nan
-    half = _resampled(training([1.0, 2.0, 3.0], 6), 6, lowest=0.0)
+    half = resampled(training([1.0, 2.0, 3.0], 6), 6, lowest=0.0)
     assert half.tolist()[:3] == [1.0, 2.0, 3.0]
     assert half[3:].isnan().all()
-    short = _resampled(training([1.0, 2.0], 2), 4, lowest=-1.0)
+    short = resampled(training([1.0, 2.0], 2), 4, lowest=-1.0)
     assert short.tolist()[1:] == [2.0, 2.0, 3.0]
     assert short[0].isnan()
-    long = _resampled(training(range(12), 12), 4, lowest=0.0)
+    long = resampled(training(range(12), 12), 4, lowest=0.0)
     assert long.tolist() == [2.0, 5.0, 8.0, 11.0]
-    gaps = _resampled(training([1.0, nan, 3.0, nan], 4), 4, lowest=0.0)
+    gaps = resampled(training([1.0, nan, 3.0, nan], 4), 4, lowest=0.0)
     assert gaps.tolist() == [1.0, 1.0, 3.0, 3.0]
-    first = _resampled(training([5.0], 100), 10, lowest=0.0)
+    first = resampled(training([5.0], 100), 10, lowest=0.0)
     assert first[0] == 5.0
-    broken = _resampled(training([5.0, nan], 4, broken=True), 4, lowest=2.0)
+    broken = resampled(training([5.0, nan], 4, broken=True), 4, lowest=2.0)
     assert broken.tolist() == [3.0, 0.0, 0.0, 0.0]
 
 
