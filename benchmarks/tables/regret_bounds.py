@@ -136,7 +136,7 @@ def draw(rows: Sequence[Row], results: Path) -> None:
     right.plot([], [], ":", color=plotting.BLACK, label="order of Corollary 6")
     right.set(xlabel="queries", ylabel="loss: sum of regrets, and queries", ylim=(0, None))
     left.legend(frameon=False, fontsize="small", ncols=2)
-    right.legend(frameon=False, fontsize="small")
+    right.legend(frameon=False, fontsize="small", loc="lower right")
     save(figure, results / f"{NAME}.png")
 
 

@@ -23,7 +23,7 @@ def merged_by_loop(points, values, within):
     return into
 
 
-@pytest.mark.parametrize("within", [0.02, 0.1, 0.3, 2.0])
+@pytest.mark.parametrize("within", [0.0, 0.02, 0.1, 0.3, 2.0])
 @pytest.mark.parametrize("dim", [1, 3])
 def test_a_batch_is_merged_as_pairs_are_one_by_one(dim, within):
     generator = torch.Generator().manual_seed(dim)
@@ -32,6 +32,12 @@ def test_a_batch_is_merged_as_pairs_are_one_by_one(dim, within):
     into = followed(merged_into(points, values, within))
     for k in range(4):
         assert into[k].tolist() == merged_by_loop(points[k], values[k].tolist(), within)
+
+
+def test_a_point_that_is_not_finite_is_near_itself_alone():
+    points = torch.tensor([[0.1], [torch.nan], [0.15], [torch.inf]])
+    values = torch.tensor([2.0, 1.0, 1.0, -torch.inf])
+    assert merged_into(points, values, 0.2).tolist() == [0, 1, 0, 3]
 
 
 def test_a_chain_ends_at_its_top():
