@@ -20,7 +20,7 @@ def merged_into(
     order = values.argsort(dim=-1, descending=True, stable=True)
     ranked = points_at(points, order)
     is_near = torch.cdist(ranked, ranked, p=torch.inf) < within
-    # Each point is near itself, also within 0, or where it is not finite.
+    # Each point is near itself, also within 0.
     is_near.diagonal(dim1=-2, dim2=-1).fill_(True)
     best = is_near.tril().max(-1).indices  # the first of the near points that are not worse
     return order.scatter(-1, order, order.gather(-1, best))

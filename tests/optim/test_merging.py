@@ -34,12 +34,6 @@ def test_a_batch_is_merged_as_pairs_are_one_by_one(dim, within):
         assert into[k].tolist() == merged_by_loop(points[k], values[k].tolist(), within)
 
 
-def test_a_point_that_is_not_finite_is_near_itself_alone():
-    points = torch.tensor([[0.1], [torch.nan], [0.15], [torch.inf]])
-    values = torch.tensor([2.0, 1.0, 1.0, -torch.inf])
-    assert merged_into(points, values, 0.2).tolist() == [0, 1, 0, 3]
-
-
 def test_a_chain_ends_at_its_top():
     points = torch.arange(20.0).unsqueeze(-1)
     assert followed(merged_into(points, torch.arange(20.0), 1.5)).tolist() == [19] * 20
