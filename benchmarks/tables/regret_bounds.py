@@ -6,7 +6,6 @@ choices at the rounds that were queried; it is at most twice as large, and the b
 """
 
 import argparse
-import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -20,7 +19,11 @@ from benchmarks.harness.record import Row, grouped, recording, rows_of
 from benchmarks.tables.world import draw_world
 from botorch_costly import plotting
 from botorch_costly.acquisition import FiniteDomainBeta
-from botorch_costly.numerics.information_gain import greedy_information_gain
+from botorch_costly.numerics.information_gain import (
+    GREEDY_SHARE,
+    GREEDY_SHARE_OVER_ROUNDS,
+    greedy_information_gain,
+)
 from botorch_costly.numerics.regret_bounds import (
     balanced_queries,
     drifting_gain_bound,
@@ -34,8 +37,6 @@ NAME = "regret-bounds"
 FORGETTING_RATES = (0.0, 0.003, 0.01, 0.05)
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)  # of the rounds with a query
 _FEW = 5  # trials in whose rounds the greedy choices are made
-_REPEATED = 1 - 1 / math.e  # least share of the maximum that greedy choices reach without drift
-_ONE_A_ROUND = 0.5  # and with one query in each of given rounds
 _EXPONENT = 2 / (2 * 1.5 + 2)  # Matérn 3/2 of one variable; the paper asks for nu >= 2
 
 
@@ -50,10 +51,10 @@ def measure(truth: DriftingFunction, options: argparse.Namespace) -> Iterator[Ro
         count = max(float(queries.mean()), 1.0)
         gain = fmean(gain_at(truth, query) for query in run.query[:_FEW])
         steady = greedy_information_gain(truth.prior_cov, truth.noise, [0] * round(count))
-        lemma = drifting_gain_bound(steady / _REPEATED, options.horizon, truth.forgetting)
+        lemma = drifting_gain_bound(steady / GREEDY_SHARE, options.horizon, truth.forgetting)
         limits = [
             regret_bound(options.horizon, count, beta(options.horizon), truth.noise, most)
-            for most in (gain / _ONE_A_ROUND, lemma)
+            for most in (gain / GREEDY_SHARE_OVER_ROUNDS, lemma)
         ]
         yield {
             "forgetting": truth.forgetting,

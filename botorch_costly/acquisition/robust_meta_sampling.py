@@ -14,10 +14,9 @@ from torch import Generator, Tensor
 from botorch_costly.errors import InvalidShapeError, check, check_rate
 from botorch_costly.models.task_ensemble import TaskEnsemble
 from botorch_costly.models.task_paths import TaskPaths
+from botorch_costly.numerics.online_weights import without_small
 from botorch_costly.optim.smooth import SecondOrder, ValueAndGradient, by_autograd
 from botorch_costly.randomness import check_generator
-
-_FEW = 1e-3  # share of the largest weight below which a task is left out of a sum
 
 
 class _Term(NamedTuple):
@@ -84,7 +83,7 @@ class RMGPTS(AcquisitionFunction):
         coin, path = _uniform(generator), _uniform(generator)
         if coin < check_rate("share", share):
             shares = weights.to(generator.device, torch.float64)
-            self.origin = _kept(shares) if summed else _one_of(shares, generator)
+            self.origin = without_small(shares) if summed else _one_of(shares, generator)
             chosen = self.origin.nonzero().flatten().tolist()
             others = [_uniform(generator) for _ in chosen[1:]]
             self._terms = [
@@ -131,12 +130,6 @@ def _one_of(shares: Tensor, generator: Generator) -> Tensor:
     """Return 1 for a task that is drawn in proportion to the weights, and 0 for all others."""
     number = torch.multinomial(shares, 1, generator=generator)
     return torch.zeros_like(shares).scatter_(0, number, 1.0)
-
-
-def _kept(shares: Tensor) -> Tensor:
-    """Return the weights without the smallest ones, with the sum 1."""
-    kept = torch.where(shares >= _FEW * shares.max(), shares, 0.0)
-    return kept / kept.sum()
 
 
 def _uniform(generator: Generator) -> float:

@@ -126,7 +126,7 @@ def upper_bound_with_hessian(
 
     @cache
     def constants() -> tuple[Tensor, ...]:
-        """Return what is the same in all calls; a function that is not called need not be prepared."""
+        """Return the tensors that all calls share, prepared at the first call."""
         alpha, columns = (scale * retained) * form.alpha, form.rows.mT.contiguous()
         return (
             alpha,

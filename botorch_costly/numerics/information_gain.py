@@ -1,4 +1,4 @@
-r"""What queries tell about a function, in nats, and the most that any queries can tell.
+r"""The information that queries give about a function, in nats, and its maximum over their points.
 
     I = log det(1 + K / noise) / 2                                                           (15)
       = sum_i log(1 + var_i / noise) / 2                                                     (17)
@@ -19,6 +19,7 @@ References:
       ICML 2010.
 """
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -26,6 +27,9 @@ import torch
 from torch import Tensor
 
 from botorch_costly.errors import InvalidShapeError, check, check_positive, check_rate
+
+GREEDY_SHARE = 1 - 1 / math.e  # least share of the maximum that greedy choices reach in one round
+GREEDY_SHARE_OVER_ROUNDS = 0.5  # and with one query in each of given rounds
 
 
 def information_gain(cov: Tensor, noise: float) -> Tensor:

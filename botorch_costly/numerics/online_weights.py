@@ -20,6 +20,8 @@ References:
 import torch
 from torch import Tensor
 
+_FEW = 1e-3  # share of the largest weight below which a task is left out
+
 
 def function_gaps(
     values: Tensor,  # values of the tasks, shape: (b, n)
@@ -43,6 +45,12 @@ def entropic_weights(
 ) -> Tensor:  # shape: (*batch, b)
     """Return the weights (7) of the tasks."""
     return torch.softmax(-rate * losses, -1)
+
+
+def without_small(weights: Tensor) -> Tensor:
+    """Return weights, ``(b,)``, without those below a thousandth of the largest, with the sum 1."""
+    kept = torch.where(weights >= _FEW * weights.max(), weights, 0.0)
+    return kept / kept.sum()
 
 
 def decayed(

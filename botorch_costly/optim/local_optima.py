@@ -17,7 +17,7 @@ from torch import Tensor
 from botorch_costly.device import is_near, moved, read
 from botorch_costly.errors import NumericalError, check, check_count, check_positive
 from botorch_costly.optim.climb import MergedMaxima, attempt, climb
-from botorch_costly.optim.smooth import Acquisition, InBox, SmoothFunction, from_callable
+from botorch_costly.optim.smooth import Acquisition, SmoothFunction, from_callable
 from botorch_costly.optim.starts import (
     CheckedBox,
     Starts,
@@ -25,6 +25,7 @@ from botorch_costly.optim.starts import (
     clamped_to_unit_cube,
     draw_starts,
     from_unit_cube,
+    over_unit_cube,
     to_unit_cube,
 )
 from botorch_costly.optim.suppression import Optima, suppress, suppress_unasked
@@ -62,7 +63,7 @@ def local_optima(
         num_restarts: Number of starts drawn.
         bandwidth: Optima closer than this count as one; a distance in the unit cube.
         warm_starts: ``m x d`` further starts, in the unit of the bounds, clamped into them.
-        starts: ``"sobol"`` for a Sobol set with a random shift, ``"uniform"`` for independent draws.
+        starts: ``"sobol"`` for a scrambled Sobol sequence, ``"uniform"`` for independent draws.
         generator: Random generator for the starts; seed 0 if omitted.
         max_iter: Most evaluations by L-BFGS, which begins after 13 evaluations.
 
@@ -204,9 +205,7 @@ def _begin(
         warm_unit = clamped_to_unit_cube("warm_starts", warm_starts, box)
         unit = torch.cat([unit, warm_unit]) if warm else unit
     check(len(unit) > 0, "num_restarts", "a start, drawn or warm", num_restarts)
-    function = from_callable(acq_function)
-    if not box.is_unit_cube:
-        function = InBox(function, box.lower, box.width)
+    function = over_unit_cube(from_callable(acq_function), box)
     return _Begun(function, unit, warm, box, max_iter)
 
 

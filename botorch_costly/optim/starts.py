@@ -8,6 +8,7 @@ from torch.quasirandom import SobolEngine
 
 from botorch_costly.device import moved
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, check, check_count
+from botorch_costly.optim.smooth import InBox, SmoothFunction
 from botorch_costly.randomness import check_generator, generator_of
 
 Starts = Literal["sobol", "uniform"]
@@ -60,6 +61,11 @@ def from_unit_cube(unit: Tensor, box: CheckedBox) -> Tensor:
 def to_unit_cube(points: Tensor, box: CheckedBox) -> Tensor:
     """Return points in the unit of the bounds as points of the unit cube."""
     return points if box.is_unit_cube else (points - box.lower) / box.width
+
+
+def over_unit_cube(function: SmoothFunction, box: CheckedBox) -> SmoothFunction:
+    """Return a function over a box as one over the unit cube: the function itself if the box is that."""
+    return function if box.is_unit_cube else InBox(function, box.lower, box.width)
 
 
 def clamped_to_unit_cube(name: str, points: Tensor, box: CheckedBox) -> Tensor:

@@ -5,7 +5,12 @@ import pytest
 import torch
 from scipy.optimize import minimize
 
-from botorch_costly.numerics.online_weights import decayed, entropic_weights, function_gaps
+from botorch_costly.numerics.online_weights import (
+    decayed,
+    entropic_weights,
+    function_gaps,
+    without_small,
+)
 from tests.oracles import tasks as oracle
 
 
@@ -47,3 +52,9 @@ def test_weights_of_huge_losses_are_finite():
 def test_the_share_falls_faster_where_gaps_are_large(gap, expected):
     weights, gaps = torch.tensor([0.25, 0.75]), torch.full((2,), gap)
     assert decayed(0.5, weights, gaps, decay=0.7, power=0.7) == pytest.approx(expected)
+
+
+def test_weights_below_a_thousandth_of_the_largest_are_left_out():
+    weights = torch.tensor([0.5, 0.6e-3, 0.4e-3, 0.4], dtype=torch.float64)
+    expected = torch.tensor([0.5, 0.6e-3, 0.0, 0.4], dtype=torch.float64) / 0.9006
+    torch.testing.assert_close(without_small(weights), expected)

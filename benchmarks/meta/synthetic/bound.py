@@ -16,7 +16,7 @@ from benchmarks.harness.figures import new_figure
 from benchmarks.harness.record import Row
 from benchmarks.meta.synthetic.world import CELLS, MAIN, NOISE, NONE, Setting, domain, draw
 from botorch_costly import plotting
-from botorch_costly.numerics.information_gain import greedy_information_gain
+from botorch_costly.numerics.information_gain import GREEDY_SHARE, greedy_information_gain
 from botorch_costly.numerics.stationary import Stationary, covariance
 from botorch_costly.numerics.transfer_bounds import (
     task_error,
@@ -25,7 +25,6 @@ from botorch_costly.numerics.transfer_bounds import (
 )
 
 _TAU, _DECAY = 1.0, 0.7
-_LOSS = 1 - 1 / torch.e  # of the maximum information gain, which greedy choices reach at least
 _EVERY = 8  # points of which gains are computed: neighbours are alike
 _COLORS = {MAIN: plotting.BLUE, NONE: plotting.VERMILION}
 
@@ -47,7 +46,7 @@ def bounds(setting: Setting, seed: int, shares: Sequence[float]) -> list[float]:
     error = max(
         task_error(weights, gaps, counts, noise) for weights in torch.eye(tasks, dtype=gaps.dtype)
     )
-    gains = _gains(setting, noise) / _LOSS
+    gains = _gains(setting, noise) / GREEDY_SHARE
     norm = len(domain(setting.dim)) ** 0.5
     return [
         transfer_regret_bound(

@@ -19,8 +19,7 @@ from botorch_costly.models.snapshot import UpperBound
 from botorch_costly.optim.far_rival import far_rival
 from botorch_costly.optim.newton import climb_by_newton
 from botorch_costly.optim.sign_steps import climb_by_signs, climbers_from
-from botorch_costly.optim.smooth import InBox
-from botorch_costly.optim.starts import box_of, from_unit_cube, to_unit_cube
+from botorch_costly.optim.starts import box_of, from_unit_cube, over_unit_cube, to_unit_cube
 from botorch_costly.optim.suppression import Optima, suppress, suppress_unasked
 
 _MERGE_WITHIN = 0.6  # bandwidths; newcomers this near an optimum climb to it
@@ -116,10 +115,7 @@ class Watch:
         if not len(starts):
             return starts
         unit = self._unit(starts).float()  # single precision will do, since Newton steps follow
-        function = (
-            bound if self._box.is_unit_cube else InBox(bound, self._box.lower, self._box.width)
-        )
-        slope = function.with_gradient(unit)
+        slope = over_unit_cube(bound, self._box).with_gradient(unit)
         climbers = climbers_from(slope, unit, first=first)
         return self._from_unit(climb_by_signs(slope, climbers, _STEPS)[0].points.to(starts))
 

@@ -11,7 +11,7 @@ from botorch_costly.acquisition.robust_meta import RMGPUCB, MarginalUCB
 from botorch_costly.acquisition.robust_meta_sampling import RMGPTS
 from botorch_costly.models.task_ensemble import Moments, TaskEnsemble
 from botorch_costly.models.task_paths import TaskPaths
-from botorch_costly.numerics.online_weights import decayed, entropic_weights
+from botorch_costly.numerics.online_weights import decayed, entropic_weights, without_small
 from botorch_costly.tuners.transfer.belief import OwnMemory, TargetData, TargetGP
 from botorch_costly.tuners.transfer.options import ByGaps
 from botorch_costly.tuners.transfer.weighting import (
@@ -26,7 +26,6 @@ from botorch_costly.tuners.transfer.weighting import (
 # Gaps that count at most, for the weights and for the share. While the values are nearly equal, their
 # standard deviation is a tiny unit in which all tasks are far away, and no loss is ever taken back.
 _FARTHEST, _FARTHEST_OF_ALL = 5.0, 30.0
-_FEW = 1e-3  # share of the largest weight below which a task is left out of a bound
 
 
 class GapWeighting:
@@ -80,8 +79,9 @@ class GapWeighting:
             return self._sampled(target, share, generator)
         if target is not None and are_past(share, belief.data.evaluations):
             return unaided(target, beta, self._pool)
-        kept = (weights >= _FEW * weights.max()).nonzero().squeeze(-1)
-        tasks, weights = self._tasks.subset(kept), weights[kept] / weights[kept].sum()
+        weights = without_small(weights)
+        kept = weights.nonzero().squeeze(-1)
+        tasks, weights = self._tasks.subset(kept), weights[kept]
         units: dict[str, Tensor] = {}
         if target is not None and robust.own_units:
             units = {"offset": target.offset, "scale": target.scale}
@@ -122,9 +122,8 @@ class GapWeighting:
                 return MarginalUCB(target, factor)(X.unsqueeze(-2))
             chosen = origin.nonzero().flatten().to(X.device)
             tasks = self._tasks.subset(chosen)
-            weight = origin.to(X)[chosen].unsqueeze(-1)
-            std = (weight * tasks.moments(X).std * tasks.scale.unsqueeze(-1)).sum(0)
-            return at(X) + factor * std
+            weights = origin.to(X)[chosen] * tasks.scale
+            return at(X) + factor * (weights @ tasks.moments(X).std)
 
         return Acquisition(
             at,
