@@ -235,9 +235,11 @@ class Kept:
 T = TypeVar("T")
 
 
-def add_training(parser: argparse.ArgumentParser, published: str) -> None:
-    """Add the options of the setting, of which the help describes the published one."""
-    parser.add_argument("--published", action="store_true", help=published)
+def add_training(parser: argparse.ArgumentParser, **settings: str) -> None:
+    """Add the options of the setting, of which one at most is asked for by name; each has its help."""
+    others = parser.add_mutually_exclusive_group()
+    for name, about in settings.items():
+        others.add_argument(f"--{name}", action="store_true", help=about)
     parser.add_argument(
         "--smoke", action="store_true", help="the same code on tiny sizes, on the CPU"
     )

@@ -19,7 +19,7 @@ from benchmarks.training.picture_run import Batches, Kept, pictures_of
 from benchmarks.training.schedule import benchmark, timing
 from benchmarks.training.schedule.benchmark import text, with_grid
 from benchmarks.training.schedule.methods import METHODS, policy_of
-from benchmarks.training.schedule.recipes import CPU, PUBLISHED, TRAIN, TUNE, tiny
+from benchmarks.training.schedule.recipes import CPU, MIDDLE, PUBLISHED, TRAIN, TUNE, tiny
 from benchmarks.training.schedule.run import ScheduleProblem, measured
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, StateMismatchError
 from tests.benchmarks.test_online_suite import same_state, seeded
@@ -201,7 +201,13 @@ class TestBadInput:
             ScheduleProblem(CPU).setup(0)
 
     def test_a_device_that_is_not_there(self):
-        options = {"published": False, "smoke": False, "precision": None, "device": "cuda:77"}
+        options = {
+            "published": False,
+            "middle": False,
+            "smoke": False,
+            "precision": None,
+            "device": "cuda:77",
+        }
         with pytest.raises(InvalidArgumentError, match="device"):
             benchmark.recipe_of(argparse.Namespace(**options))
         with pytest.raises(InvalidArgumentError, match="device"):
@@ -327,21 +333,22 @@ def test_static_schedules_query_nothing_and_switch_once():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("setting", [[], ["--published"]])
+@pytest.mark.parametrize("setting", ["small", "middle", "published"])
 def test_the_command_runs_the_same_code_on_tiny_sizes(setting, tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
-    for name in ("CPU", "PUBLISHED"):
+    for name in ("CPU", "MIDDLE", "PUBLISHED"):
         recipe = replace(getattr(benchmark, name), data=pictures)
         test = None if recipe.test is None else pictures
         monkeypatch.setattr(benchmark, name, replace(recipe, test=test))
     where = ["--results", str(tmp_path), "--checkpoints", str(tmp_path / "unfinished")]
-    methods = [TUNE, "confidence 0.7"] if setting else METHODS
+    methods = METHODS if setting == "small" else [TUNE, "confidence 0.7"]
     once = ["--smoke", "--seeds", "1", "--processes", "1"]
-    command = ["stn", *setting, *once, "--methods", *methods, *where]
+    asked = [] if setting == "small" else [f"--{setting}"]
+    command = ["stn", *asked, *once, "--methods", *methods, *where]
     assert main(command) == 0
     rows = rows_of("stn", tmp_path)
     assert {row["method"] for row in rows} == set(methods)
-    assert {row["recipe"] for row in rows} == {"published, tiny" if setting else "small, tiny"}
+    assert {row["recipe"] for row in rows} == {f"{setting}, tiny"}
     drawn = [path.stem.rpartition("-")[2] for path in tmp_path.glob("stn-*.png")]
     assert sorted(drawn) == ["hyperparameters", "training", "validation"]
     assert "static grid" in capsys.readouterr().out
@@ -387,6 +394,14 @@ def test_a_step_is_timed_beside_the_plain_one(tmp_path, monkeypatch, capsys):
     good, bad = {**timed, "plain": 1.0, "self-tuning": 1.6}, {**timed, "self-tuning": 1e9}
     assert "1.6 holds" in timing.text([good])
     assert "DOES NOT HOLD" in timing.text([bad])
+
+
+def test_the_settings_of_the_processor_have_as_many_steps():
+    def steps(recipe):
+        return recipe.horizon * recipe.steps
+
+    assert steps(CPU) == steps(MIDDLE) == 2_000
+    assert CPU.validation / CPU.steps == MIDDLE.validation / MIDDLE.steps  # queries cost alike
 
 
 def test_the_published_setting_is_that_of_the_paper():

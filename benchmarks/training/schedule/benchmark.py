@@ -32,7 +32,15 @@ from benchmarks.training.schedule.methods import (
     NET_TUNERS,
     policy_of,
 )
-from benchmarks.training.schedule.recipes import CPU, PUBLISHED, TRAIN, TUNE, Recipe, tiny
+from benchmarks.training.schedule.recipes import (
+    CPU,
+    MIDDLE,
+    PUBLISHED,
+    TRAIN,
+    TUNE,
+    Recipe,
+    tiny,
+)
 from benchmarks.training.schedule.run import ScheduleProblem
 from botorch_costly import Decision, plotting
 from botorch_costly.device import check_device
@@ -97,7 +105,7 @@ def recipe_of(options: argparse.Namespace) -> Recipe:
     Raises:
         InvalidArgumentError: If there is no such device here.
     """
-    recipe = PUBLISHED if options.published else CPU
+    recipe = PUBLISHED if options.published else MIDDLE if options.middle else CPU
     recipe = changed(recipe, device=options.device, precision=options.precision)
     recipe = tiny(recipe) if options.smoke else recipe
     check_device(recipe.device)
@@ -294,7 +302,8 @@ def main(arguments: list[str]) -> None:
     """Train, store the rows, draw the figures and print the table."""
     about = "when to tune a self-tuning network on CIFAR-10"
     parser = sweep_parser(NAME, about, seeds=5, methods=METHODS)
-    add_training(parser, published="VGG16, 150 epochs, as the paper")
+    middle = "four convolutions, 20,000 pictures, ten epochs"
+    add_training(parser, middle=middle, published="VGG16, 150 epochs, as the paper")
     parser.add_argument(
         "--checkpoints", type=Path, default=ROOT / "out" / NAME, help="of unfinished runs"
     )

@@ -1,4 +1,4 @@
-"""What is trained, on what, for how long: the setting of the CPU, that of the paper, and a tiny one."""
+"""What is trained, on what, for how long: two settings of the CPU, that of the paper, a tiny one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.suite.data import cifar10, cifar10_test, whole_cifar10
 from benchmarks.training.picture_run import PictureRecipe
-from benchmarks.training.stn import AUGMENTATIONS, SMALL, VGG16, Bounds, Convolution
+from benchmarks.training.stn import AUGMENTATIONS, SMALL, VGG16, WIDER, Bounds, Convolution
 from benchmarks.training.stn.networks import dropout_bounds
 from botorch_costly.errors import check_nonnegative, check_positive
 
@@ -64,6 +64,19 @@ CPU = Recipe(
     steps=10,
     tuning_rate=3e-2,  # ten times that of MacKay et al., in a run of fewer steps
     most_test=2_000,
+)
+# Eight times as many weights and four times as many pictures, in as many steps of as many pictures.
+MIDDLE = replace(
+    CPU,
+    name="middle",
+    data=whole_cifar10,
+    test=cifar10_test,
+    plan=WIDER,
+    train=2_000,
+    validation=200,
+    epochs=10,
+    steps=20,
+    weight_decay=5e-4,
 )
 # Wang et al. (2021), appendix E.2; what is not said there is as usual for VGG16 on CIFAR-10.
 PUBLISHED = Recipe(

@@ -12,7 +12,13 @@ References:
 from benchmarks.training.stn.augmentation import AUGMENTATIONS, augment
 from benchmarks.training.stn.hyperparameters import Bounds, Hyperparameters
 from benchmarks.training.stn.layers import STNBatchNorm2d, STNConv2d, STNLinear, drop
-from benchmarks.training.stn.networks import SMALL, VGG16, Convolution, SelfTuningNetwork
+from benchmarks.training.stn.networks import (
+    SMALL,
+    VGG16,
+    WIDER,
+    Convolution,
+    SelfTuningNetwork,
+)
 from benchmarks.training.stn.steps import (
     SelfTuning,
     hypergradient,
@@ -26,6 +32,7 @@ __all__ = [
     "AUGMENTATIONS",
     "SMALL",
     "VGG16",
+    "WIDER",
     "Bounds",
     "Convolution",
     "Hyperparameters",

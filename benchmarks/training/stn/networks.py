@@ -30,6 +30,10 @@ def _vgg(*groups: Sequence[int]) -> tuple[Convolution, ...]:
 
 
 SMALL = (Convolution(16, stride=2), Convolution(32, stride=2), Convolution(32, stride=2))
+WIDER = (
+    *(Convolution(32, stride=2), Convolution(64, stride=2)),
+    *(Convolution(64), Convolution(128, stride=2)),
+)
 # Configuration D of Simonyan & Zisserman (2015); CIFAR-10's pictures end in one pixel, so the head is
 # one linear layer.
 VGG16 = _vgg((64,) * 2, (128,) * 2, (256,) * 3, (512,) * 3, (512,) * 3)
