@@ -4,7 +4,8 @@ Every tuner but two is rewarded by the gain of the loss of a readout on validati
 its earlier values: probabilities go on acting for some rounds, and of a gain over the last value the
 next ones get the credit. Others show what that changes: ``full, last loss`` counts from the last value,
 and where it says ``accuracy``, the reward is the paper's, the gain of accuracy in percentage points since
-the last value, clipped to [-2, 2]. A round whose loss is not finite is a failed query of that round,
+the last value, clipped to [-2, 2]; ``printed`` has the paper's prior as well, of mean 0 and variance 1
+in percentage points, and no design. A round whose loss is not finite is a failed query of that round,
 whether it was one or not.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import botorch_costly as bc
-from benchmarks.harness.tuners import as_it_comes, as_published, with_budget
+from benchmarks.harness.tuners import PRIOR_UNITS, as_it_comes, as_published, with_budget
 from benchmarks.suite import policies
 from benchmarks.suite.protocol import Metrics, TrainingRun
 from benchmarks.training.simclr.augmentation import AUGMENTATIONS
@@ -32,6 +33,8 @@ EXPERT = {**dict.fromkeys(AUGMENTATIONS, 0.0), **_EXPERT}
 OFF = {**dict.fromkeys(AUGMENTATIONS, 0.0), "crop": 0.5}
 
 _KAPPAS = (0.9, 0.8, 0.7)
+_PAPERS = ("accuracy", "printed")  # rules that are rewarded by what the paper rewards
+_PRINTED = {"rewards": PRIOR_UNITS, "design": bc.Design(rounds=0)}
 
 
 def _confident(kappa: float) -> Callable[[int], bc.QueryRule]:
@@ -51,18 +54,23 @@ RULES: dict[str, Callable[[int], bc.QueryRule]] = {
     "priced": lambda horizon: _priced(0.5, horizon),
     "priced, 60 %": lambda horizon: _priced(0.6, horizon),
     **{f"confidence {k:g}, accuracy": _confident(k) for k in _KAPPAS},
+    **{f"confidence {k:g}, printed": _confident(k) for k in _KAPPAS},
+}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "full, learned": {"refit": _REFIT},
+    **{f"confidence {k:g}, printed": _PRINTED for k in _KAPPAS},
 }
 REWARDS: dict[str, tuple[Kind, float]] = {
     "full, last loss": ("loss", 0.0),
     "full, accuracy": ("accuracy", 0.0),
-    **{f"confidence {k:g}, accuracy": ("accuracy", 0.0) for k in _KAPPAS},
+    **{f"confidence {k:g}, {way}": ("accuracy", 0.0) for k in _KAPPAS for way in _PAPERS},
 }
 # Coins, each beside a rule that it queries as often as, on the same seed and by the same reward.
 COINS: dict[str, str] = {
     COIN: CONFIDENT,
     "coin for 0.9": "confidence 0.9",
     "coin for 0.7": "confidence 0.7",
-    **{f"coin for {k:g}, accuracy": f"confidence {k:g}, accuracy" for k in _KAPPAS},
+    **{f"coin for {k:g}, {way}": f"confidence {k:g}, {way}" for k in _KAPPAS for way in _PAPERS},
 }
 METHODS = (
     *(*CONSTANT, "random schedule", *RULES, *(name for name in REWARDS if name not in RULES)),
@@ -159,7 +167,7 @@ def _policy_of(method: str, problem: ContrastiveProblem, seed: int, coin: float)
     if method == "as it comes":
         return ReadoutPolicy(as_it_comes(space, horizon, start, seed), guarded=True)
     rule = bc.BernoulliQuery(coin) if method in COINS else RULES.get(method, RULES[FULL])(horizon)
-    options = {"refit": _REFIT} if method == "full, learned" else {}
-    metric, memory = REWARDS.get(COINS.get(method, method), ("loss", _MEMORY))
-    tuner = as_published(space, horizon, rule, seed, start=start, **options)
+    beside = COINS.get(method, method)
+    metric, memory = REWARDS.get(beside, ("loss", _MEMORY))
+    tuner = as_published(space, horizon, rule, seed, start=start, **OPTIONS.get(beside, {}))
     return ReadoutPolicy(tuner, metric=metric, memory=memory)

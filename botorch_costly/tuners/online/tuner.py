@@ -189,6 +189,10 @@ class OnlineTuner(GainOptimizer[Decision]):
     ) -> "OnlineTuner":
         """Return a tuner with the options of the paper: a decision in each round, on unranked rewards.
 
+        Two things are ours, since the paper knows the unit of its rewards: rewards are scaled by what was
+        told, and the first configurations are drawn at random and queried. Its own way is
+        ``rewards=RewardScale(0.0, 1.0, clip=math.inf), design=Design(rounds=0)``, for rewards of about 1.
+
         Args:
             space: Search space.
             horizon: Rounds of the run; ``None`` if unknown.
