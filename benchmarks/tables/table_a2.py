@@ -27,14 +27,8 @@ from botorch_costly.simulation import GridPolicy
 RATES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 KAPPAS = (0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
 EXTRA_KAPPAS = (0.7, 0.9)
-PERIODS = (
-    25,
-    50,
-    100,
-    150,
-    200,
-    300,
-)  # rounds between restarts, beside those of ``restart_period``
+# Rounds between restarts, beside those of ``restart_period``.
+PERIODS = (8, 12, 16, 20, 25, 50, 100, 150, 200, 300)
 MERGED = " merged"  # behind the name of a row whose rivals are beyond the bandwidth
 
 
