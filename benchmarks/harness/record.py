@@ -8,7 +8,7 @@ kept rows stay under their own header. Older files said all of that on every lin
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
@@ -40,6 +40,27 @@ _RENAMED = {
 
 def _none(row: Row) -> bool:
     return False
+
+
+def replacing(like: Row, **measured: Collection[Any]) -> Callable[[Row], bool]:
+    """Return which stored rows stay where a part of a table is measured again.
+
+    Rows stay that are of this size, which is what they have in common with the new ones, unless the
+    values of all these columns are measured again.
+
+    Example:
+        >>> stays = replacing({"trials": 50}, dim=[4], seed=[0, 1])
+        >>> stays({"trials": 50, "dim": 4, "seed": 1}), stays({"trials": 50, "dim": 8, "seed": 1})
+        (False, True)
+        >>> stays({"trials": 2, "dim": 8, "seed": 1})
+        False
+    """
+
+    def stays(row: Row) -> bool:
+        again = all(row[name] in values for name, values in measured.items())
+        return like.items() <= row.items() and not again
+
+    return stays
 
 
 @contextmanager

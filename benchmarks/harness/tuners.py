@@ -51,9 +51,9 @@ def believing(
 
     Forgetting rate and noise are those that are believed at first, the noise as a share of the prior
     variance; the lengthscale is that in the unit cube. Every ``refit_every`` queries all beliefs are
-    learnt anew, the forgetting rate included.
+    learnt anew, the forgetting rate included. The rule decides on the last round as on any other.
     """
-    return bc.OnlineTuner(
+    tuner = bc.OnlineTuner(
         space,
         horizon=horizon,
         query=rule,
@@ -68,3 +68,5 @@ def believing(
         acquisition=bc.UCB(beta=beta),
         hold=bc.Hold(share=0.0),
     )
+    tuner.queries_last = False
+    return tuner

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.harness.command_line import parser_for
-from benchmarks.harness.record import Row, grouped, write_results
+from benchmarks.harness.record import Row, grouped, replacing, rows_of, write_results
 from benchmarks.harness.sweep import in_processes
 from benchmarks.harness.tuners import believing
 from benchmarks.priced.comparison import Outcome, compare
@@ -27,6 +27,7 @@ from botorch_costly.problems import DriftingHartmann, DriftingPath, DriftingSamp
 from botorch_costly.query import UnqueriedPlay
 
 LENGTHSCALES = {"sample": 0.35, "hartmann": 0.45}  # by function, times sqrt(d)
+NAME = "priced-continuous"
 KAPPAS = (0.6, 0.7, 0.8, 0.9)
 PRICES = (0.1, 0.3, 1.0, 2.0)
 FORGETTING = 0.01
@@ -192,7 +193,7 @@ def against_the_best(
 
 def main(arguments: list[str]) -> None:
     """Measure every policy on every function, store the rows and print the tables."""
-    parser = parser_for("priced-continuous", "the priced query in four and eight dimensions")
+    parser = parser_for(NAME, "the priced query in four and eight dimensions")
     add: Callable[..., object] = parser.add_argument
     add("--trials", type=int, default=20, help="truths of each kind")
     add("--horizon", type=int, default=100, help="rounds of a run")
@@ -203,4 +204,7 @@ def main(arguments: list[str]) -> None:
     add("--unqueried-play", choices=["acquisition", "mean"], default="acquisition", help=unqueried)
     options = parser.parse_args(arguments)
     seeds = [options.seed + i for i in range(options.trials)]
-    print(text(write_results("priced-continuous", rows(options), seeds, directory=options.results)))
+    alike = {"horizon": options.horizon, "unqueried_play": options.unqueried_play}
+    stays = replacing(alike, dim=options.dims, seed=seeds)
+    write_results(NAME, rows(options), seeds, directory=options.results, keep=stays)
+    print(text(rows_of(NAME, options.results)))

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.harness.command_line import size_parser
-from benchmarks.harness.record import Row, grouped, write_results
+from benchmarks.harness.record import Row, grouped, replacing, rows_of, write_results
 from benchmarks.harness.tuners import with_budget
 from benchmarks.priced.comparison import Comparison, Outcome, compare
 from benchmarks.tables.paper import FORGETTING_RATES
@@ -200,8 +200,10 @@ def sweep(
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
     rows = (row for rate in options.forgetting for row in play(draw_world(rate, options)))
-    done = write_results(name, rows, [options.seed], options.device, options.results)
-    print("\n" + text(done))
+    size = {what: getattr(options, what) for what in ("trials", "horizon", "points")}
+    stays = replacing(size, forgetting=options.forgetting)
+    write_results(name, rows, [options.seed], options.device, options.results, stays)
+    print("\n" + text(rows_of(name, options.results)))
 
 
 BUDGETS = (40, 120, 250)

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.harness.command_line import parser_for
-from benchmarks.harness.record import Row, told, write_results
+from benchmarks.harness.record import Row, replacing, rows_of, told, write_results
 from benchmarks.harness.sweep import in_processes
 from benchmarks.harness.tuners import believing
 from benchmarks.priced.comparison import Outcome, compare
@@ -34,6 +34,7 @@ from botorch_costly.simulation import Draws, GridPolicy
 from botorch_costly.simulation import play as play_on_grid
 
 PRICES = (0.3, 1.0)
+NAME = "priced-misspecified"
 KAPPAS = {"grid": (0.6, 0.7, 0.8, 0.9, 0.95), "fixed": (0.8, 0.9), "learned": (0.8, 0.9)}
 PERIOD, STAND = 200, 125  # rounds of a turn, and between two abrupt changes
 Parts = dict[str, dict[str, dict[str, Outcome]]]  # by part, scenario and policy
@@ -262,7 +263,7 @@ def _by_part(rows: Iterable[Row]) -> Parts:
 
 def main(arguments: list[str]) -> None:
     """Measure every part and scenario, store the rows and print the comparison."""
-    parser = parser_for("priced-misspecified", "the priced query where its model is wrong")
+    parser = parser_for(NAME, "the priced query where its model is wrong")
     add: Callable[..., object] = parser.add_argument
     add("--parts", nargs="+", choices=list(KAPPAS), default=list(KAPPAS), help="what to measure")
     add("--scenarios", nargs="+", choices=list(SCENARIOS), default=list(SCENARIOS), help="where")
@@ -277,5 +278,6 @@ def main(arguments: list[str]) -> None:
     torch.set_num_threads(1)
     words = "{part}, {scenario}, {policy}: {ms} ms a round"
     found = told(rows(options), lambda row: words.format_map(row))
-    done = write_results("priced-misspecified", found, [options.seed], directory=options.results)
-    print(text(done))
+    stays = replacing({}, part=options.parts, scenario=options.scenarios)
+    write_results(NAME, found, [options.seed], directory=options.results, keep=stays)
+    print(text(rows_of(NAME, options.results)))

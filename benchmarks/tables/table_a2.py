@@ -9,7 +9,7 @@ Every policy of one forgetting rate meets the same functions, the same noise and
 
 import argparse
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.harness.command_line import size_parser
-from benchmarks.harness.record import Row, recording
+from benchmarks.harness.record import Row, recording, replacing
 from benchmarks.harness.sweep import in_processes
 from benchmarks.tables.paper import FORGETTING_RATES
 from benchmarks.tables.world import AT_ONCE, World
@@ -183,6 +183,13 @@ def cells(options: argparse.Namespace) -> Iterator[Row]:
             yield {**cell(rate, policy, some), "horizon": options.horizon, "points": options.points}
 
 
+def stays(options: argparse.Namespace) -> Callable[[Row], bool]:
+    """Return which stored cells stay where these are measured."""
+    size = {name: getattr(options, name) for name in ("trials", "horizon", "points")}
+    names = {policy.name for rate in options.forgetting for policy in policies_at(rate, options)}
+    return replacing(size, forgetting=options.forgetting, policy=names)
+
+
 def main(arguments: list[str]) -> None:
     """Measure every policy at every forgetting rate, and the time that it takes."""
     parser = size_parser("table-a2", "regret and queries on drifting functions")
@@ -196,7 +203,8 @@ def main(arguments: list[str]) -> None:
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
     start = time.perf_counter()
-    with recording("table-a2", [options.seed], options.device, options.results) as write:
+    where = options.device, options.results
+    with recording("table-a2", [options.seed], *where, keep=stays(options)) as write:
         rows = list(cells(options))
         wall = round(time.perf_counter() - start, 1)
         print(f"{len(rows)} cells in {wall / 60:.1f} minutes, {options.processes} processes")

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from benchmarks.harness.record import read
+from benchmarks.harness.record import read, rows_of
 from benchmarks.tables import table_a2
 from benchmarks.tables.paper import TABLE_A2
 from benchmarks.tables.table_a2 import policies, restart_period, restarting
@@ -75,3 +75,19 @@ def test_the_global_generator_is_left_alone():
     before = torch.random.get_rng_state()
     World.draw(0.05, trials=2, horizon=5, points=10).play(GridPolicy("", BernoulliQuery(0.5)))
     assert torch.random.get_rng_state().equal(before)
+
+
+def test_a_part_of_the_table_leaves_its_other_cells(tmp_path, capsys):
+    size = ["--trials", "2", "--horizon", "6", "--points", "20", "--processes", "1"]
+    where = ["--results", str(tmp_path)]
+
+    def cells():
+        return {(row["forgetting"], row["policy"]) for row in rows_of("table-a2", tmp_path)}
+
+    table_a2.main([*size, *where, "--forgetting", "0.05", "0.01", "--match", "UCB @0.9"])
+    whole = cells()
+    assert len(whole) == 2 * 3
+    table_a2.main([*size, *where, "--forgetting", "0.05", "--match", "UCB @0.90"])
+    assert cells() == whole
+    table_a2.main([*size, *where, "--forgetting", "0.05", "--match", "UCB @0.90", "--trials", "3"])
+    assert cells() == {(0.05, "CE-GP-UCB @0.90")}  # those of another size make no table with it
