@@ -9,6 +9,7 @@ from benchmarks.quotes.searches import after, known_at, live_machines, machines,
 from benchmarks.quotes.speed import claims
 from benchmarks.quotes.training import losses, top
 from benchmarks.tables.paper import FORGETTING_RATES, TABLE_A2
+from benchmarks.tables.table_a2 import MERGED
 from benchmarks.tables.table_a2_report import agreement, table_of
 
 CE_GP_UCB, FABOLAS = "docs/papers/ce-gp-ucb.md", "docs/papers/fabolas.md"
@@ -24,11 +25,17 @@ def _of_table_a2(policy: str, *names: str) -> list[Value]:
     ]
 
 
-def _cell_by_cell() -> list[Value]:
+def _spread(policy: str, rate: float) -> list[Value]:
+    """Return the mean regret of a policy at a forgetting rate, and its standard deviation."""
+    found = row("table-a2", policy=policy, forgetting=rate)
+    return [found["regret"], found["regret_std"]]
+
+
+def _cell_by_cell(end: str = "") -> list[Value]:
     """Return how many regrets, queries and both agree with the printed cells of the confidence rules."""
     ours = table_of(stored("table-a2"))
     agrees = [
-        agreement(ours[name][rate], cell)
+        agreement(ours[name + end][rate], cell)
         for name, cells in TABLE_A2.items()
         if name.startswith("CE-GP-UCB @")
         for rate, cell in cells.items()
@@ -41,7 +48,7 @@ def _confidence() -> list[Value]:
     curve = claims()["curve"]
     return [
         *_of_table_a2("CE-GP-UCB @0.90", "regret", "queries"),
-        *(curve[1], curve[0], 0.03, *_cell_by_cell()),
+        *(curve[1], curve[0], 0.03, *_cell_by_cell(), *_cell_by_cell(MERGED)),
     ]
 
 
@@ -79,7 +86,7 @@ QUOTES = (
         CE_GP_UCB,
         "| #, #, #, #, # after #, #, #, #, #. Of # cells # are at most # above the printed curve;"
         " within two standard errors of the printed number are # of the regrets, # of the queries,"
-        " # of both",
+        " # of both, and #, #, # if rivals within .2",
         _confidence,
     ),
     Quote(
@@ -90,8 +97,28 @@ QUOTES = (
     ),
     Quote(
         CE_GP_UCB,
-        "| #, #, #, #, #: its period is not printed",
+        "| #, #, #, #, # with periods of our choice",
         lambda: _of_table_a2("R-GP-UCB", "regret"),
+    ),
+    Quote(
+        CE_GP_UCB,
+        "every 25 rounds # ± #, never anew # ± # |",
+        lambda: [*_spread("R-GP-UCB N=25", 0.003), *_spread("R-GP-UCB", 0.003)],
+    ),
+    Quote(
+        CE_GP_UCB,
+        "printed means (#, #, #, #, #)",
+        lambda: _of_table_a2("R-GP-UCB N=20", "regret"),
+    ),
+    Quote(
+        CE_GP_UCB,
+        "regret # ± # instead of # ± #; at ε = .003 # instead of #;",
+        lambda: [
+            *_spread("CE-GP-UCB literal @0.90", 0.05),
+            *_spread("CE-GP-UCB @0.90", 0.05),
+            _spread("CE-GP-UCB literal @0.90", 0.003)[0],
+            _spread("CE-GP-UCB @0.90", 0.003)[0],
+        ],
     ),
     Quote(
         CE_GP_UCB,
