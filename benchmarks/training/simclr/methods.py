@@ -33,8 +33,7 @@ EXPERT = {**dict.fromkeys(AUGMENTATIONS, 0.0), **_EXPERT}
 OFF = {**dict.fromkeys(AUGMENTATIONS, 0.0), "crop": 0.5}
 
 _KAPPAS = (0.9, 0.8, 0.7)
-_PAPERS = ("accuracy", "printed")  # rules that are rewarded by what the paper rewards
-_PRINTED = {"rewards": PRIOR_UNITS, "design": bc.Design(rounds=0)}
+PRINTED = "confidence 0.7, printed"
 
 
 def _confident(kappa: float) -> Callable[[int], bc.QueryRule]:
@@ -54,23 +53,24 @@ RULES: dict[str, Callable[[int], bc.QueryRule]] = {
     "priced": lambda horizon: _priced(0.5, horizon),
     "priced, 60 %": lambda horizon: _priced(0.6, horizon),
     **{f"confidence {k:g}, accuracy": _confident(k) for k in _KAPPAS},
-    **{f"confidence {k:g}, printed": _confident(k) for k in _KAPPAS},
+    PRINTED: _confident(_KAPPAS[-1]),
 }
 OPTIONS: dict[str, dict[str, Any]] = {
     "full, learned": {"refit": _REFIT},
-    **{f"confidence {k:g}, printed": _PRINTED for k in _KAPPAS},
+    PRINTED: {"rewards": PRIOR_UNITS, "design": bc.Design(rounds=0)},
 }
 REWARDS: dict[str, tuple[Kind, float]] = {
     "full, last loss": ("loss", 0.0),
     "full, accuracy": ("accuracy", 0.0),
-    **{f"confidence {k:g}, {way}": ("accuracy", 0.0) for k in _KAPPAS for way in _PAPERS},
+    **{f"confidence {k:g}, accuracy": ("accuracy", 0.0) for k in _KAPPAS},
+    PRINTED: ("accuracy", 0.0),
 }
 # Coins, each beside a rule that it queries as often as, on the same seed and by the same reward.
 COINS: dict[str, str] = {
     COIN: CONFIDENT,
     "coin for 0.9": "confidence 0.9",
     "coin for 0.7": "confidence 0.7",
-    **{f"coin for {k:g}, {way}": f"confidence {k:g}, {way}" for k in _KAPPAS for way in _PAPERS},
+    **{f"coin for {k:g}, accuracy": f"confidence {k:g}, accuracy" for k in _KAPPAS},
 }
 METHODS = (
     *(*CONSTANT, "random schedule", *RULES, *(name for name in REWARDS if name not in RULES)),
