@@ -5,34 +5,43 @@ from typing import TYPE_CHECKING
 from botorch_costly.first_use import on_first_use
 
 if TYPE_CHECKING:
-    from botorch_costly.acquisition import PI, UCB, LogEI
-    from botorch_costly.ask_tell.search import Search
+    from botorch_costly.acquisition import PI as PI, UCB as UCB, LogEI as LogEI
+    from botorch_costly.ask_tell.search import Search as Search
     from botorch_costly.ask_tell.state import load, save
-    from botorch_costly.curve_records import CurveDecision, CurveObservation
+    from botorch_costly.curve_records import (
+        CurveDecision as CurveDecision,
+        CurveObservation as CurveObservation,
+    )
     from botorch_costly.parameters import Choice, Integer, Real, Scheduled
-    from botorch_costly.population_records import PopulationDecision, PopulationObservation
+    from botorch_costly.population_records import (
+        PopulationDecision as PopulationDecision,
+        PopulationObservation as PopulationObservation,
+    )
     from botorch_costly.query import (
         AlwaysQuery,
-        BernoulliQuery,
-        ConfidenceBoundQuery,
+        BernoulliQuery as BernoulliQuery,
+        ConfidenceBoundQuery as ConfidenceBoundQuery,
         ConfidenceQuery,
-        MixedQuery,
+        MixedQuery as MixedQuery,
         PricedQuery,
-        QueryRule,
+        QueryRule as QueryRule,
     )
     from botorch_costly.records import Decision, Observation
     from botorch_costly.rewards import (
         BeforeAfterReward,
         GainReward,
-        GoodState,
+        GoodState as GoodState,
         GuardedReward,
         RewardScale,
     )
     from botorch_costly.schedule import Schedule
-    from botorch_costly.simulation import GridPolicy
-    from botorch_costly.simulation.simulate import simulate
+    from botorch_costly.simulation import GridPolicy as GridPolicy
+    from botorch_costly.simulation.simulate import simulate as simulate
     from botorch_costly.space import SearchSpace
-    from botorch_costly.subset_records import SubsetDecision, SubsetObservation
+    from botorch_costly.subset_records import (
+        SubsetDecision as SubsetDecision,
+        SubsetObservation as SubsetObservation,
+    )
     from botorch_costly.task_readers import (
         task_from_ax,
         task_from_history,
@@ -41,23 +50,23 @@ if TYPE_CHECKING:
         tasks_from_history,
     )
     from botorch_costly.task_records import Task
-    from botorch_costly.transfer_records import TransferDecision
+    from botorch_costly.transfer_records import TransferDecision as TransferDecision
     from botorch_costly.tuners import (
         BanditTuner,
-        ByEvidence,
+        ByEvidence as ByEvidence,
         ByGaps,
         Compression,
         CurveOptimizer,
-        Design,
-        FixedTuner,
-        Hold,
-        Limits,
+        Design as Design,
+        FixedTuner as FixedTuner,
+        Hold as Hold,
+        Limits as Limits,
         OnlineTuner,
         PopulationTuner,
-        Prior,
-        RandomTuner,
-        Refit,
-        Sampling,
+        Prior as Prior,
+        RandomTuner as RandomTuner,
+        Refit as Refit,
+        Sampling as Sampling,
         Session,
         SubsetOptimizer,
         TransferOptimizer,
@@ -68,63 +77,38 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+# What programs need most. The names above that are imported "as" themselves are found, too; their modules
+# list them.
 __all__ = [
-    "PI",
-    "UCB",
     "AlwaysQuery",
     "BanditTuner",
     "BeforeAfterReward",
-    "BernoulliQuery",
-    "ByEvidence",
     "ByGaps",
     "Choice",
     "Compression",
-    "ConfidenceBoundQuery",
     "ConfidenceQuery",
-    "CurveDecision",
-    "CurveObservation",
     "CurveOptimizer",
     "Decision",
-    "Design",
-    "FixedTuner",
     "GainReward",
-    "GoodState",
-    "GridPolicy",
     "GuardedReward",
-    "Hold",
     "Integer",
-    "Limits",
-    "LogEI",
-    "MixedQuery",
     "Observation",
     "OnlineTuner",
-    "PopulationDecision",
-    "PopulationObservation",
     "PopulationTuner",
     "PricedQuery",
-    "Prior",
-    "QueryRule",
-    "RandomTuner",
     "Real",
-    "Refit",
     "RewardScale",
-    "Sampling",
     "Schedule",
     "Scheduled",
-    "Search",
     "SearchSpace",
     "Session",
-    "SubsetDecision",
-    "SubsetObservation",
     "SubsetOptimizer",
     "Task",
-    "TransferDecision",
     "TransferOptimizer",
     "TwinTuner",
     "Validation",
     "load",
     "save",
-    "simulate",
     "task_from_ax",
     "task_from_history",
     "task_from_optuna",

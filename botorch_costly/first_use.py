@@ -30,7 +30,8 @@ def on_first_use(
         names: The public names in each module, by the module's name within the package.
 
     Returns:
-        The two functions. The first raises ``AttributeError`` for other names.
+        The two functions. The first raises ``AttributeError`` for other names; the second lists the
+        package's ``__all__`` and what Python adds, without the modules that happen to be imported.
     """
     places = {name: module for module, of_module in names.items() for name in of_module}
 
@@ -46,7 +47,8 @@ def on_first_use(
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def listed() -> list[str]:
-        return sorted(places.keys() | vars(sys.modules[package]).keys())
+        known = vars(sys.modules[package])
+        return sorted([*known["__all__"], *(name for name in known if name.startswith("__"))])
 
     return find, listed
 

@@ -9,8 +9,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, InvalidShapeError
 from botorch_costly.tuners.subsets import Sampling
-from tests.test_task_records import CONFIG, LINE
-from tests.test_task_records import SPACE as MIXED
+from tests.test_task_records import CONFIG, LINE, SPACE as MIXED
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "m": bc.Real(0.0, 1.0)})
 WHOLE, PART = {"lr": 1e-3, "m": 0.25}, {"lr": 2e-3}

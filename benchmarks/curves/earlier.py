@@ -27,8 +27,7 @@ from benchmarks.curves.ours import curve_optimizer, numbers_of, space_of
 from benchmarks.curves.play import Ask, Policy, Steps, play, regret_at
 from benchmarks.curves.quick_tune import quick_tune
 from benchmarks.curves.tables import TASKS, reinforcement, surrogate
-from benchmarks.curves.tabular import Task as Key
-from benchmarks.curves.tabular import regrets, verdicts
+from benchmarks.curves.tabular import Task as Key, regrets, verdicts
 from benchmarks.harness.record import Row
 from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
 from botorch_costly import Task, TransferOptimizer

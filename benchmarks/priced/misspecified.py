@@ -30,8 +30,7 @@ from benchmarks.priced.continuous import confident, play, priced
 from botorch_costly import OnlineTuner, QueryRule, Real, SearchSpace
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.problems import DriftingFunction
-from botorch_costly.simulation import Draws, GridPolicy
-from botorch_costly.simulation import play as play_on_grid
+from botorch_costly.simulation import Draws, GridPolicy, play as play_on_grid
 
 PRICES = (0.3, 1.0)
 NAME = "priced-misspecified"

@@ -12,8 +12,7 @@ from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.optimizer import GainOptimizer
 from botorch_costly.ask_tell.state import Undo, attributes_of
-from botorch_costly.ask_tell.strategy import Action, Proposal
-from botorch_costly.ask_tell.strategy import Strategy as AskedStrategy
+from botorch_costly.ask_tell.strategy import Action, Proposal, Strategy as AskedStrategy
 from botorch_costly.bandits import GPUCB, BanditPlayer, BanditPolicy, RewardRange, Strategy, Told
 from botorch_costly.device import check_device, largest_reward
 from botorch_costly.errors import InvalidSpaceError, check, is_power_of_two

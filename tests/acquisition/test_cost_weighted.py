@@ -14,8 +14,7 @@ from botorch_costly.acquisition.cost_weighted import predicted_cost
 from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.models import LinearCost
 from tests.acquisition.beliefs import BOUNDS
-from tests.oracles import acquisition as oracle
-from tests.oracles import gittins
+from tests.oracles import acquisition as oracle, gittins
 
 
 @pytest.fixture

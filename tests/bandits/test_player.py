@@ -18,8 +18,7 @@ from botorch_costly.bandits import (
 )
 from botorch_costly.query import RECENT, AlwaysQuery, QueryRule
 from botorch_costly.query.rule import Verdict
-from tests.oracles import bandits as twins
-from tests.oracles import knowledge_gradient as oracle
+from tests.oracles import bandits as twins, knowledge_gradient as oracle
 
 TRIALS, ARMS, ROUNDS = 3, 3, 45
 SHARE = 0.05

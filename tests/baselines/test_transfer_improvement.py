@@ -9,8 +9,7 @@ from botorch.utils.datasets import SupervisedDataset
 from botorch_costly.baselines import TAF
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from tests.models.related_tasks import ensemble, observed, points, process
-from tests.oracles import acquisition as plain
-from tests.oracles import transfer as oracle
+from tests.oracles import acquisition as plain, transfer as oracle
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,7 @@ from benchmarks.__main__ import main
 from benchmarks.harness.record import rows_of
 from benchmarks.suite.protocol import OnlineProblem, TrainingRun
 from benchmarks.suite.runner import run_online
-from benchmarks.training.simclr import benchmark, readouts, timing
-from benchmarks.training.simclr import run as running
+from benchmarks.training.simclr import benchmark, readouts, run as running, timing
 from benchmarks.training.simclr.benchmark import coins_of, schedule_of, text
 from benchmarks.training.simclr.methods import (
     COIN,

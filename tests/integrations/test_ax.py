@@ -19,8 +19,12 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # Ax's own, and of libraries 
 pytest.importorskip("ax", reason="needs the extra botorch_costly[ax]")
 from ax import Client, RangeParameterConfig  # noqa: E402
 from ax.adapter.registry import Generators  # noqa: E402
-from ax.core.parameter import ChoiceParameter, FixedParameter, ParameterType  # noqa: E402
-from ax.core.parameter import RangeParameter as Range  # noqa: E402
+from ax.core.parameter import (  # noqa: E402
+    ChoiceParameter,
+    FixedParameter,
+    ParameterType,
+    RangeParameter as Range,
+)
 from ax.core.parameter_constraint import ParameterConstraint  # noqa: E402
 from ax.core.search_space import SearchSpace  # noqa: E402
 from ax.generation_strategy.generation_node import GenerationNode  # noqa: E402

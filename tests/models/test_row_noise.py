@@ -12,8 +12,7 @@ from botorch_costly.models import StreamingGP, TimeVaryingGP, streaming
 from botorch_costly.models.fitting import Hyperparameters, fit
 from botorch_costly.numerics.evidence import average_information, log_evidence, prepare
 from botorch_costly.numerics.stationary import Stationary
-from tests.oracles import dense_gp
-from tests.oracles import evidence as oracle
+from tests.oracles import dense_gp, evidence as oracle
 
 NOISE, LENGTHSCALE, OUTPUTSCALE, NOW = 0.05, 0.3, 1.7, 31.0
 CENTER, SCALE = 30.0, 2.0

@@ -5,8 +5,12 @@ import math
 import pytest
 import torch
 
-from botorch_costly.models import Similarity, TransferGP, adapt_similarity
-from botorch_costly.models import similarity_of_target as of_target
+from botorch_costly.models import (
+    Similarity,
+    TransferGP,
+    adapt_similarity,
+    similarity_of_target as of_target,
+)
 from botorch_costly.models.transfer import features, units_of
 from tests.models.alike_tasks import alike_tasks, believed_similarity, points, truth
 from tests.oracles import tasks as oracle

@@ -4,8 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from botorch_costly.numerics import knowledge_gradient as module
 from botorch_costly.numerics.knowledge_gradient import (

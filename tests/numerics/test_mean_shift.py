@@ -2,8 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.cluster import MeanShift
 
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError

@@ -10,8 +10,7 @@ import math
 import pytest
 import torch
 from torch import nn
-from torch.optim import SGD, Adam, AdamW
-from torch.optim import lr_scheduler as schedulers
+from torch.optim import SGD, Adam, AdamW, lr_scheduler as schedulers
 
 from botorch_costly.errors import RestoreError
 from botorch_costly.rewards import GainReward, GuardedReward

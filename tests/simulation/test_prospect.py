@@ -13,11 +13,9 @@ from botorch_costly.numerics.lookahead import lookahead_value
 from botorch_costly.numerics.stationary import Stationary
 from botorch_costly.problems import DriftingFunction
 from botorch_costly.query import ConfidenceQuery, Outlook, PricedQuery
-from botorch_costly.simulation import GridPolicy, draw, grid_prospect, play, prospect
-from botorch_costly.simulation import run as of_run
+from botorch_costly.simulation import GridPolicy, draw, grid_prospect, play, prospect, run as of_run
 from tests.cases import quick, slow
-from tests.oracles import ce_gp_ucb, dense_gp
-from tests.oracles import knowledge_gradient as oracle
+from tests.oracles import ce_gp_ucb, dense_gp, knowledge_gradient as oracle
 
 TRIALS, HORIZON, POINTS, FORGETTING = 3, 30, 17, 0.1
 

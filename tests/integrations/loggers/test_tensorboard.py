@@ -6,8 +6,7 @@ import types
 import pytest
 
 from botorch_costly.errors import MissingExtraError
-from botorch_costly.integrations.loggers import TensorBoardLogger
-from botorch_costly.integrations.loggers import tensorboard as module
+from botorch_costly.integrations.loggers import TensorBoardLogger, tensorboard as module
 from tests.integrations.loggers.playing import Memory, cheap, play_cheap
 
 

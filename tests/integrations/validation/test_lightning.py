@@ -15,8 +15,7 @@ from lightning.pytorch import Callback
 from lightning.pytorch.callbacks import EarlyStopping, LearningRateFinder, ModelCheckpoint, Timer
 
 from botorch_costly.integrations.validation.lightning import ValidationCallback
-from tests.integrations.lightning_fits import Digits, trainer_of
-from tests.integrations.lightning_fits import callback as tuner_callback
+from tests.integrations.lightning_fits import Digits, callback as tuner_callback, trainer_of
 from tests.rewards.guarding import Weights
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Lightning's own, on small machines

@@ -15,8 +15,7 @@ from botorch_costly.tuners.curves.standstill import Movement
 from botorch_costly.tuners.curves.trainings import Training
 from botorch_costly.tuners.earlier.studies import EarlierStudies
 from botorch_costly.tuners.earlier.unit import Unit
-from tests.oracles import ends
-from tests.oracles import growth as oracle
+from tests.oracles import ends, growth as oracle
 from tests.tuners.curves.playing import SPACE, made, play
 from tests.tuners.curves.test_ranks import BEGUN, NO_CONFIG, training, trainings_of
 

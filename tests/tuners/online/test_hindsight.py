@@ -10,8 +10,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly.records import Observation
 from botorch_costly.tuners.online.diagnosis import Diagnosis
-from botorch_costly.tuners.online.hindsight import Run as Told
-from botorch_costly.tuners.online.hindsight import projected, run_of
+from botorch_costly.tuners.online.hindsight import Run as Told, projected, run_of
 from tests.tuners.twins.running import GOOD, RATE, Run, alone
 
 HORIZON = 120

@@ -11,8 +11,7 @@ from botorch_costly.acquisition import TimeVaryingKG, TimeVaryingUCB
 from botorch_costly.errors import InvalidBudgetError
 from botorch_costly.tuners.online import decider, priced_play
 from tests import cases
-from tests.oracles import dense_gp
-from tests.oracles import knowledge_gradient as oracle
+from tests.oracles import dense_gp, knowledge_gradient as oracle
 from tests.tuners.online.playing import (
     ARMS,
     FORGETTING,
