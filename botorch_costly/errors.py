@@ -106,6 +106,10 @@ class RestoreError(CostlyError, RuntimeError):
     """A function of the caller raised while it restored an earlier state."""
 
 
+class UnsafeVersionError(CostlyError, RuntimeError):
+    """The installed version of a library cannot do safely what was asked for."""
+
+
 class HorizonExceededError(CostlyError, RuntimeError):
     """The tuner was asked for more rounds than its horizon."""
 

@@ -10,11 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 from torch.optim import Optimizer
+from torch.torch_version import TorchVersion
 
-from botorch_costly.errors import StateMismatchError, check
+from botorch_costly.errors import StateMismatchError, UnsafeVersionError, check
 
 _PLAIN = frozenset((bool, int, float, str, bytes, type(None)))
 _TENSORS = frozenset((Tensor, nn.Parameter))  # and no subclass, which may have no address
+_SAFE = "2.10"  # the least version of torch that reads files of others safely
 # The place of a tensor in a state: that of the dict, list or tuple around it, and its key there. The
 # outermost key is that of the state itself.
 Place = tuple[Any, Any]
@@ -28,6 +30,23 @@ class Stateful(Protocol):
 
     def load_state_dict(self, state: Any) -> Any:
         """Continue from the state."""
+
+
+def read_plain(file: Any, device: str | None = None) -> Any:
+    """Return what a file holds in tensors and plain values; nothing in it is executed.
+
+    Args:
+        file: Path, or an open binary file.
+        device: Device of the tensors; the one that each was saved on if omitted.
+
+    Raises:
+        UnsafeVersionError: If this version of torch runs code of a file, or damages memory, even where it
+            is told to read plain values alone (CVE-2025-32434, CVE-2026-24747).
+    """
+    received = torch.__version__
+    if TorchVersion(received) < _SAFE:
+        raise UnsafeVersionError("torch", f"version {_SAFE} or later, to read a file", received)
+    return torch.load(file, weights_only=True, map_location=device)
 
 
 @contextmanager

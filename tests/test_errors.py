@@ -31,6 +31,7 @@ BUILT_IN = {
     errors.AlreadyToldError: ValueError,
     errors.StateMismatchError: ValueError,
     errors.RestoreError: RuntimeError,
+    errors.UnsafeVersionError: RuntimeError,
     errors.HorizonExceededError: RuntimeError,
     errors.RankError: RuntimeError,
     errors.RanksDisagreeError: RuntimeError,

@@ -1,5 +1,6 @@
 """What is shipped: the wheel, the source distribution, extras and their smallest versions."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -96,3 +97,19 @@ def test_each_requirement_has_a_smallest_version():
     assert set(EXTRAS) <= OPTIONAL.keys()
     for one in requirements(everything):
         assert re.fullmatch(r"[\w-]+(\[[\w,]+\])?[>=]=[\d.]+", one), one
+
+
+def test_a_release_is_built_checked_and_published_without_a_password():
+    yaml = pytest.importorskip("yaml")
+    text = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
+    jobs = yaml.safe_load(text)["jobs"]
+    steps = [step.get("run", step.get("uses", "")) for step in jobs["build"]["steps"]]
+    assert any("twine check --strict" in step for step in steps)
+    assert any("dist/*.whl" in step for step in steps)
+    assert jobs["publish"]["needs"] == "build"
+    assert jobs["publish"]["permissions"] == {"id-token": "write"}
+    assert "secrets." not in text
+    (tag,) = [step["run"] for step in jobs["build"]["steps"] if "tag" in step.get("name", "")]
+    for name, code in ((f"v{PROJECT['version']}", 0), ("v9.9.9", 1)):
+        environment = {**os.environ, "GITHUB_REF_NAME": name}
+        assert subprocess.run(tag, shell=True, cwd=ROOT, env=environment).returncode == code

@@ -13,10 +13,10 @@ import torch
 from botorch_costly.ask_tell.domain import digest_of
 from botorch_costly.ask_tell.protocol import Extendable, Tells
 from botorch_costly.ask_tell.written import readable
-from botorch_costly.errors import RestoreError, StateMismatchError, check
+from botorch_costly.errors import RestoreError, StateMismatchError, UnsafeVersionError, check
 from botorch_costly.files import replacing
 from botorch_costly.space import SearchSpace
-from botorch_costly.states import Stateful, copied, outside_inference
+from botorch_costly.states import Stateful, copied, outside_inference, read_plain
 
 STATE_VERSION = 5
 # Values of options that older states do not name.
@@ -324,7 +324,8 @@ def load(
 ) -> None:
     """Load the states that ``save`` wrote into objects that were built with equal options.
 
-    A copy of each former state is kept meanwhile, on the device of the object.
+    A copy of each former state is kept meanwhile, on the device of the object. Nothing in the file is
+    executed.
 
     Args:
         path: Path of the file.
@@ -334,6 +335,7 @@ def load(
 
     Raises:
         FileNotFoundError: If there is no such file.
+        UnsafeVersionError: If this version of torch reads files unsafely.
         InvalidArgumentError: If no object has an option that ``changed`` names.
         StateMismatchError: If ``save`` did not write the file, a name is missing, or an object refuses
             its state by any error; the message names the object. All objects are unchanged.
@@ -377,11 +379,12 @@ def read(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Any]:
 
     Raises:
         FileNotFoundError: If there is no such file.
+        UnsafeVersionError: If this version of torch reads files unsafely.
         StateMismatchError: If ``save`` did not write the file, or a name is missing.
     """
     try:
-        states = torch.load(path, weights_only=True, map_location="cpu")
-    except (FileNotFoundError, IsADirectoryError, PermissionError):
+        states = read_plain(path, device="cpu")
+    except (FileNotFoundError, IsADirectoryError, PermissionError, UnsafeVersionError):
         raise
     except Exception as error:
         expected = "a file written by save, with tensors and plain values only"

@@ -23,6 +23,7 @@ from botorch_costly.integrations.ranks import Ranks, weighted_mean
 from botorch_costly.plain import Plain, as_number, listed
 from botorch_costly.records import Decision, FrozenConfig
 from botorch_costly.space import SearchSpace
+from botorch_costly.states import read_plain
 
 D = TypeVar("D", bound=Decision)
 
@@ -214,7 +215,7 @@ class SharedTuner(Serial, Generic[D]):
         torch.save(dict(state), buffer)
         messages = self.ranks.gather(buffer.getvalue(), "state", self._met)
         self._met += 1
-        return [torch.load(io.BytesIO(message), weights_only=True) for message in messages]
+        return [read_plain(io.BytesIO(message)) for message in messages]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state, on rank 0 with the tuner's state. No rank waits for another."""
@@ -325,7 +326,7 @@ class SharedCheckpoint:
             StateMismatchError: If the state is damaged, or the tuner refuses it.
         """
         buffer = io.BytesIO(state["state"])
-        self._shared.load_state_dict(torch.load(buffer, weights_only=True))
+        self._shared.load_state_dict(read_plain(buffer))
 
 
 def _fields(error: Exception) -> dict[str, Any]:

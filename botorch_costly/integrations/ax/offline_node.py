@@ -14,6 +14,7 @@ from botorch_costly.errors import (
     HorizonExceededError,
     InvalidArgumentError,
     StateMismatchError,
+    UnsafeVersionError,
     check,
 )
 from botorch_costly.integrations.ax.arms import Arms
@@ -21,6 +22,7 @@ from botorch_costly.integrations.ax.parameters import Parameters
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.offline import OfflineTrials
 from botorch_costly.randomness import check_seed
+from botorch_costly.states import read_plain
 
 try:
     from ax.exceptions.core import SearchSpaceExhausted
@@ -170,7 +172,9 @@ def _to_text(state: dict[str, Any]) -> str:
 def _from_text(text: str, kind: str) -> dict[str, Any]:
     try:
         file = io.BytesIO(base64.b64decode(text, validate=True))
-        state: dict[str, Any] = torch.load(file, weights_only=True)
+        state: dict[str, Any] = read_plain(file)
+    except UnsafeVersionError:
+        raise
     except Exception as error:
         raise StateMismatchError("state", f"that of a {kind}", f"{text[:20]}..") from error
     return state
