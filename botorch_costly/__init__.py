@@ -48,6 +48,8 @@ if TYPE_CHECKING:
         task_from_optuna,
         tasks_from_csv,
         tasks_from_history,
+        tasks_from_mlflow,
+        tasks_from_wandb,
     )
     from botorch_costly.task_records import Task
     from botorch_costly.transfer_records import TransferDecision as TransferDecision
@@ -114,6 +116,8 @@ __all__ = [
     "task_from_optuna",
     "tasks_from_csv",
     "tasks_from_history",
+    "tasks_from_mlflow",
+    "tasks_from_wandb",
     "tune",
 ]
 
@@ -155,6 +159,10 @@ if not TYPE_CHECKING:
                 "task_from_optuna",
                 "tasks_from_csv",
                 "tasks_from_history",
+                "tasks_from_mlflow",
+                "tasks_from_wandb",
+                "tasks_from_mlflow",
+                "tasks_from_wandb",
             ),
             "task_records": ("Task",),
             "transfer_records": ("TransferDecision",),

@@ -84,10 +84,10 @@ def tasks_from_csv(
         if not missing:
             name = Path(path).stem if task is None else cells.pop(task)
             cell = cells.pop(value)
-            number = _number(cell)
+            number = number_in(cell)
             if number is None:
                 raise InvalidArgumentError(f"{Path(path).name}, line {line}, {value}", _VALUE, cell)
-            config = {column: _parsed(cell) for column, cell in cells.items()}
+            config = {column: parsed(cell) for column, cell in cells.items()}
             texts = {c: cell for c, cell in cells.items() if not isinstance(config[c], str)}
             study = studies.setdefault(name, _Study([], [], []))
             study.configs.append(config)
@@ -195,7 +195,7 @@ def _columns(
 # -- cells -----------------------------------------------------------------------------------------
 
 
-def _number(cell: str) -> float | None:
+def number_in(cell: str) -> float | None:
     """Return the number in a cell, infinity if it is too large; None if the cell is not a number."""
     try:
         return float(cell) if cell.isascii() and "_" not in cell else None
@@ -203,9 +203,9 @@ def _number(cell: str) -> float | None:
         return None
 
 
-def _parsed(cell: str) -> Any:
+def parsed(cell: str) -> Any:
     """Return a cell as an int or finite float, or unchanged if it is neither."""
-    number = _number(cell)
+    number = number_in(cell)
     if number is None or not math.isfinite(number):
         return cell
     try:
