@@ -94,8 +94,16 @@ def _queries(run: SavedRun) -> str:
         decision for decision in run.decisions if decision.query or decision.round in run.told
     ]
     names = list(queried[0].config) if queried else []
-    rows = [(decision.round, *_cells(run, decision, names)) for decision in queried]
-    return _table(("round", *names, run.told_as, "reason", "confidence"), rows)
+    rows = [(str(decision.round), *_cells(run, decision, names)) for decision in queried]
+    return _table(*_filled(("round", *names, run.told_as, "reason", "confidence"), rows))
+
+
+def _filled(
+    names: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[list[str], list[Sequence[str]]]:
+    """Return a table without the columns that are empty in all of its rows, if there are rows."""
+    kept = [place for place in range(len(names)) if not rows or any(row[place] for row in rows)]
+    return [names[place] for place in kept], [[row[place] for place in kept] for row in rows]
 
 
 def _cells(run: SavedRun, decision: Decision, names: Sequence[str]) -> list[str]:

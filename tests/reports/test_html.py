@@ -71,13 +71,26 @@ def hostile():
 def test_each_query_has_a_row_with_its_reason(tuner, text):
     facts, reasons, queries, options = Page(text).tables
     assert ["queries", "8 (50% of the rounds), 1 failed, 1 not told"] in facts
-    assert queries[0] == ["round", *START, "reward", "reason", "confidence"]
+    assert queries[0] == ["round", *START, "reward", "reason"]  # no rule computed a confidence
     decided = [d for d in tuner.decisions if d.query]
-    assert [(int(row[0]), row[-2]) for row in queries[1:]] == [(d.round, d.reason) for d in decided]
-    assert [row[-3] for row in queries[1:5]].count("failed") == 1
-    assert [row[-3] for row in queries[1:5]].count("not told") == 1
+    assert [(int(row[0]), row[-1]) for row in queries[1:]] == [(d.round, d.reason) for d in decided]
+    assert [row[-2] for row in queries[1:5]].count("failed") == 1
+    assert [row[-2] for row in queries[1:5]].count("not told") == 1
     assert sum(int(row[2]) for row in reasons[1:]) == len(tuner.decisions)
     assert ["horizon", "40"] in options
+
+
+def test_confidence_has_a_column_where_a_rule_computes_it():
+    space = bc.SearchSpace({"arm": bc.Choice(["left", "right"])})
+    tuner = bc.OnlineTuner(space, 20, query=bc.ConfidenceQuery(0.9), seed=0)
+    page = Page(html_of([SavedRun.from_state(tuner.state_dict())]))
+    assert ["round", "reward", "reason", "confidence"] in page.tables[2]  # no query yet
+    for _ in range(8):
+        decision = tuner.ask()
+        if decision.query:
+            tuner.tell(decision, 0.5)
+    page = Page(html_of([SavedRun.from_state(tuner.state_dict())]))
+    assert page.tables[2][0][-1] == "confidence"
 
 
 @pytest.mark.parametrize("metric", ["loss", "accuracy"])
