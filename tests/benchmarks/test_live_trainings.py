@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from benchmarks.curves.live import benchmark
+from benchmarks.curves.live.actor_critic import returns
 from benchmarks.curves.live.benchmark import PROGRAMS, MissingPoolError, PoolTask, record, recorded
 from benchmarks.curves.live.cartpole import CartPole, Memory, double_values
 from benchmarks.curves.live.decayed import Decayed, _teacher
-from benchmarks.curves.live.pendulum import returns
 from benchmarks.curves.live.pictures import _network
 from benchmarks.curves.live.program import Length, advance
 from benchmarks.harness.record import rows_of, write_results

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import torch
 
+from benchmarks.curves.live.actor_critic import PENDULUM, PUBLISHED_PENDULUM, REACHER
 from benchmarks.curves.live.cartpole import CARTPOLE, PUBLISHED_CARTPOLE
 from benchmarks.curves.live.decayed import DIGITS, NETWORK, TEACHER
-from benchmarks.curves.live.pendulum import PENDULUM, PUBLISHED_PENDULUM
 from benchmarks.curves.live.pictures import PICTURES, PUBLISHED_PICTURES
 from benchmarks.curves.live.program import Program, advance
 from benchmarks.curves.tabular import POLICIES, Task, measure, text
@@ -28,6 +28,7 @@ CURVES = "-curves"  # after the name of a benchmark: its recorded trainings
 PROGRAMS: dict[str, Program] = {
     "cartpole": CARTPOLE,
     "pendulum": PENDULUM,
+    "reacher": REACHER,
     "pictures": PICTURES,
     "decayed digits": DIGITS,
     "decayed pictures": NETWORK,
@@ -93,7 +94,7 @@ def run(name: str, programs: Sequence[str], arguments: list[str]) -> None:
     parser.add_argument("--pool", type=int, default=64, help="trainings that are recorded")
     parser.add_argument("--published", action="store_true", help="as those of the paper")
     options = parser.parse_args(arguments)
-    tables = [program + ", published" * options.published for program in options.programs]
+    tables = [_named(program, options.published) for program in options.programs]
     pool = [PoolTask(table, number) for table in tables for number in range(options.pool)]
     seeds = {"first_seed": 0, "seeds": options.pool, "again": False}
     measured(name + CURVES, pool, record, argparse.Namespace(**{**vars(options), **seeds}))
@@ -105,9 +106,15 @@ def run(name: str, programs: Sequence[str], arguments: list[str]) -> None:
     print(text(measured(name, wanted, partial(measure, problem_of=problem_of), options)))
 
 
+def _named(program: str, published: bool) -> str:
+    """Return the name of a program at the paper's length, if that is wanted and another one."""
+    longer = f"{program}, published"
+    return longer if published and longer in PROGRAMS else program
+
+
 def reinforcement(arguments: list[str]) -> None:
-    """Play on two trainings of reinforcement learning."""
-    run("boil-rl", ["cartpole", "pendulum"], arguments)
+    """Play on trainings of reinforcement learning."""
+    run("boil-rl", ["cartpole", "pendulum", "reacher"], arguments)
 
 
 def network(arguments: list[str]) -> None:
