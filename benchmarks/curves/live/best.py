@@ -19,6 +19,8 @@ PRINTED: dict[str, Mapping[str, float]] = {
     },
 }
 
+_LEAST = 20  # trainings; the best of fewer says little
+
 
 def best_of(rows: Sequence[Row]) -> Row:
     """Return the training with the best last reward among those that did not diverge."""
@@ -31,7 +33,7 @@ def best_text(rows: Sequence[Row]) -> str:
     lines: list[str] = []
     for program, mine in grouped(rows, "program").items():
         printed = PRINTED.get(program.partition(",")[0])
-        if printed is None:
+        if printed is None or len(mine) < _LEAST:
             continue
         if not lines:
             lines.append(f"{'best configuration':<24}{'':>14}{'ours':>12}{'the paper':>12}")
