@@ -104,35 +104,41 @@ def found(
 ) -> Any:
     """Return a figure of the whole curves of what was found at the cost of ten trainings, table by table.
 
-    A line is the mean over the seeds that all policies shown have, its shade a standard error.
+    A line is the mean over the seeds that all policies shown have, its shade a standard error; the first
+    ones are wider, so that equal ones are seen. Tables with fewer than two such seeds are left out.
     """
-    figure, axes = panels(len(problems), 3, 11, 3.2)
-    for ax, (table, problem) in zip(axes.flat, problems.items(), strict=False):
-        played = {
-            policy: {row["seed"]: row[FOUND] for row in _of(rows, table, policy)}
-            for policy in shown
-        }
-        seeds = sorted(set.intersection(*map(set, played.values())))
-        for policy, color in shown.items():
-            curves = problem.rewards[[played[policy][seed] for seed in seeds]]
-            _shade(ax, curves, color, policy)
-        ax.set_title(f"{table} ({len(seeds)} seeds)", fontsize="medium")
+    of = {table: _found_by_seed(rows, table, shown) for table in problems}
+    of = {table: played for table, played in of.items() if len(played) > 1}
+    columns = min(3, max(len(of), 1))
+    figure, axes = panels(len(of), columns, 3.7 * columns, 3.6)
+    for ax, (table, played) in zip(axes.flat, of.items(), strict=False):
+        for number, (policy, color) in enumerate(shown.items()):
+            configs = [configs[policy] for configs in played.values()]
+            width = 1.2 + 1.1 * (len(shown) - 1 - number)
+            _shade(ax, problems[table].rewards[configs], color, policy, width)
+        ax.set_title(f"{table} ({len(played)} seeds)", fontsize="medium")
         ax.set_xlabel("iterations of the training")
     axes[0, 0].set_ylabel("reward")
-    axes[0, 0].legend(frameon=False, fontsize="small")
+    handles, names = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper center", frameon=False, ncols=2 * columns)
     return figure
 
 
-def _of(rows: Sequence[Row], table: str, policy: str) -> list[Row]:
-    """Return the rows of a policy that say what it found, which older ones do not."""
-    mine = [row for row in rows if row["table"] == table and row["policy"] == policy]
-    return [row for row in mine if row.get(FOUND) is not None]
+def _found_by_seed(
+    rows: Sequence[Row], table: str, shown: Mapping[str, str]
+) -> dict[int, dict[str, int]]:
+    """Return what each policy found, for the seeds of all of them; older rows do not say it."""
+    found: dict[int, dict[str, int]] = {}
+    for row in rows:
+        if row["table"] == table and row["policy"] in shown and row.get(FOUND) is not None:
+            found.setdefault(row["seed"], {})[row["policy"]] = row[FOUND]
+    return {seed: by_policy for seed, by_policy in found.items() if len(by_policy) == len(shown)}
 
 
-def _shade(ax: Any, curves: Tensor, color: str, label: str) -> None:
+def _shade(ax: Any, curves: Tensor, color: str, label: str, width: float) -> None:
     at = torch.arange(1, curves.shape[1] + 1)
     mean, error = curves.mean(0), curves.std(0) / math.sqrt(len(curves))
-    ax.plot(at, mean, color=color, label=label)
+    ax.plot(at, mean, color=color, label=label, linewidth=width)
     ax.fill_between(at, mean - error, mean + error, color=color, alpha=0.2, linewidth=0)
 
 
