@@ -53,6 +53,7 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "curves.earlier",
         "a search over trainings after earlier studies, which may mislead",
     ),
+    "boil-figures": ("curves.published", "the paper's figures of curves and rivals, drawn"),
     "boil-picture": ("curves.picture", "regrets, learnt weights and one decision, drawn"),
     "prob-min": ("subsets.accuracy", "which of several Gaussian values is the smallest"),
     "svm-grid": ("subsets.svm_grid", "a grid of support vector machines by six fractions of MNIST"),

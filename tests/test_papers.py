@@ -10,7 +10,6 @@ from tests.pages import ROOT, text_of
 
 PAPERS = sorted((ROOT / "docs" / "papers").glob("*.md"))
 HEAD = ["in the paper", "here", "printed", "ours", "seeds, size"]
-WITHOUT = {"boil"}  # pages that may have no table yet
 
 
 def cells_of(line):
@@ -62,8 +61,6 @@ def faults_of(row, page):
 @pytest.mark.parametrize("page", PAPERS, ids=lambda page: page.stem)
 def test_the_table_of_a_paper_names_commands_and_stored_rows(page):
     rows = table_of(text_of(page))
-    if page.stem in WITHOUT and not rows:
-        pytest.skip("no table yet")
     assert len(rows) >= 8
     assert not [fault for row in rows for fault in faults_of(row, page)]
     # It is the first of the page: what stands and what does not comes before all numbers.
@@ -99,7 +96,3 @@ def test_faults_of_a_row_are_found(row, fault):
     found = faults_of(row, PAPERS[0])
     assert (fault is None) == (found == [])
     assert fault is None or any(fault in text for text in found)
-
-
-def test_only_pages_without_a_table_are_let_off():
-    assert {page.stem for page in PAPERS} >= WITHOUT

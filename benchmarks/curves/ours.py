@@ -10,12 +10,32 @@ from botorch_costly.errors import HorizonExceededError
 from botorch_costly.parameters import Plain
 from botorch_costly.problems import CurveProblem
 
+SHORTEST = 3 / 8  # of a whole training: 300 of 800 episodes in the paper
+_UNIT = 100.0
+
 
 def curve_optimizer(make: Callable[..., CurveOptimizer] = CurveOptimizer, **options: Any) -> Policy:
     """Return the policy of ``CurveOptimizer``, as it comes but for some options."""
 
     def policy(problem: CurveProblem, seed: int, budget: float) -> Steps:
         yield from steps(begun(problem, seed, make, **options), problem)
+
+    return policy
+
+
+def from_share(
+    share: float, make: Callable[..., CurveOptimizer] = CurveOptimizer, **options: Any
+) -> Policy:
+    """Return the policy whose trainings have at least a share of the longest one, in the paper's units.
+
+    The softplus of a cost depends on its unit. The paper's are the seconds of trainings that take
+    minutes: here a whole training costs a hundred.
+    """
+
+    def policy(problem: CurveProblem, seed: int, budget: float) -> Steps:
+        shortest = math.ceil(share * int(problem.lengths.max()))
+        optimizer = begun(problem, seed, make, shortest=shortest, **options)
+        yield from steps(optimizer, problem, _UNIT)
 
     return policy
 
@@ -32,8 +52,11 @@ def begun(
     return make(space, candidates=configs, lengths=lengths, seed=seed, **options)
 
 
-def steps(optimizer: CurveOptimizer, problem: CurveProblem) -> Steps:
-    """Yield what an optimizer asks for, until all are trained, and tell it what came of it."""
+def steps(optimizer: CurveOptimizer, problem: CurveProblem, unit: float = 1.0) -> Steps:
+    """Yield what an optimizer asks for, until all are trained, and tell it what came of it.
+
+    The mean of the costs of a whole training is told as ``unit``.
+    """
     number = numbers_of(problem)
     while True:
         try:
@@ -43,7 +66,7 @@ def steps(optimizer: CurveOptimizer, problem: CurveProblem) -> Steps:
         config, anew = number[tuple(segment.config.values())], segment.since == 0
         told = yield Ask(config, segment.until, anew=anew)
         shown = told.curve[segment.since :].tolist() or [math.nan]
-        cost = max(told.cost, LEAST_COST)
+        cost = unit * max(told.cost, LEAST_COST)
         optimizer.tell(segment, shown, cost=cost, broken=told.broken)
 
 
@@ -70,8 +93,12 @@ OURS: dict[str, Policy] = {
     "begun anew": curve_optimizer(resumes=False),
     "scores": curve_optimizer(compression=Compression()),
     "scores, anew": curve_optimizer(compression=Compression(), resumes=False),
+    "scores, log": curve_optimizer(compression=Compression("log")),
+    "scores, average": curve_optimizer(compression=Compression("average")),
     "no compression": curve_optimizer(compression=Compression("last")),
     "no augmentation": curve_optimizer(compression=Compression(augments=False)),
     "neither": curve_optimizer(compression=Compression("last", augments=False)),
     "as published": curve_optimizer(CurveOptimizer.as_published),
+    "as published, from 3/8": from_share(SHORTEST, CurveOptimizer.as_published),
+    "scores, anew, from 3/8": from_share(SHORTEST, compression=Compression(), resumes=False),
 }

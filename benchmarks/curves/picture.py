@@ -7,7 +7,7 @@
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 from typing import Any
 
@@ -32,7 +32,7 @@ SHOWN = {
     "curve optimizer": plotting.VERMILION,
 }
 _COLUMNS = 4
-_LONGEST = 40  # iterations of the made-up curves
+LONGEST = 40  # iterations of the made-up curves
 _BEGUN = (
     (0.05, 40),
     (0.2, 14),
@@ -45,14 +45,20 @@ _NOISE = 0.1
 _GRID = 60
 
 
-def regrets(rows: Sequence[Row]) -> Any:
-    """Return a figure of mean regrets against what was paid, a panel for each table."""
+def regrets(
+    rows: Sequence[Row], shown: Mapping[str, str] = SHOWN, bold: str = "curve optimizer"
+) -> Any:
+    """Return a figure of mean regrets against what was paid, a panel for each table.
+
+    ``shown`` are policies and their colours, of which one is drawn in bold.
+    """
     tables = grouped(rows, "table")
     figure, axes = panels(len(tables), _COLUMNS, 11, 2.8)
     for ax, (table, played) in zip(axes.flat, tables.items(), strict=False):
-        mine = _paired(played)
-        for policy, color in SHOWN.items():
-            _line(ax, [row for row in mine if row["policy"] == policy], policy, color)
+        mine = _paired(played, shown)
+        for policy, color in shown.items():
+            width = 2.5 if policy == bold else 1.2
+            _line(ax, [row for row in mine if row["policy"] == policy], policy, color, width)
         seeds = len({row["seed"] for row in mine})
         ax.set_title(f"{table} ({seeds} seeds)", fontsize="medium")
         ax.set_xscale("log")
@@ -60,26 +66,24 @@ def regrets(rows: Sequence[Row]) -> Any:
         ax.set_xticks(tabular.BUDGETS, [str(budget) for budget in tabular.BUDGETS])
         ax.minorticks_off()
     handles, names = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", frameon=False, ncols=len(names))
+    columns = min(len(names), 6)
+    figure.legend(handles, names, loc="outside upper center", frameon=False, ncols=columns)
     figure.supxlabel("paid, in means of the cost of a whole training", fontsize="medium")
     figure.supylabel("regret, a share of the range", fontsize="medium")
     return figure
 
 
-def _paired(rows: Sequence[Row]) -> list[Row]:
+def _paired(rows: Sequence[Row], shown: Mapping[str, str]) -> list[Row]:
     """Return the rows of the seeds that every method shown has."""
-    played = grouped((row for row in rows if row["policy"] in SHOWN), "policy")
+    played = grouped((row for row in rows if row["policy"] in shown), "policy")
     shared = set.intersection(*({row["seed"] for row in mine} for mine in played.values()))
     return [row for row in rows if row["seed"] in shared]
 
 
-def _line(ax: Any, rows: Sequence[Row], policy: str, color: str) -> None:
+def _line(ax: Any, rows: Sequence[Row], policy: str, color: str, width: float) -> None:
     if rows:
         means = [fmean(row[f"at {budget}"] for row in rows) for budget in tabular.BUDGETS]
-        bold = policy == "curve optimizer"
-        ax.plot(
-            tabular.BUDGETS, means, "o-", color=color, linewidth=2.5 if bold else 1.2, label=policy
-        )
+        ax.plot(tabular.BUDGETS, means, "o-", color=color, linewidth=width, label=policy)
 
 
 def weights(rows: Sequence[Row]) -> Any:
@@ -106,22 +110,27 @@ def decision() -> Any:
     return figure
 
 
-def _decide(figure: Any, axes: Any, augments: bool) -> None:
+def made_up() -> tuple[Tensor, Tensor]:
+    """Return configurations ``c x 1``, and noisy curves ``c x LONGEST`` that are NaN after their ends."""
     points = torch.tensor([[x] for x, _ in _BEGUN], dtype=torch.float64)
-    curves = torch.full((len(_BEGUN), _LONGEST), math.nan, dtype=torch.float64)
+    curves = torch.full((len(_BEGUN), LONGEST), math.nan, dtype=torch.float64)
     draws = torch.Generator().manual_seed(0)
     for curve, (x, until) in zip(curves, _BEGUN, strict=True):
         noise = _NOISE * torch.randn(until, generator=draws, dtype=torch.float64)
         curve[:until] = _curve(x)[:until] + noise
-    model = CurveGP(points, curves, compression=CurveCompression(_LONGEST).double())
+    return points, curves
+
+
+def _decide(figure: Any, axes: Any, augments: bool) -> None:
+    model = CurveGP(*made_up(), compression=CurveCompression(LONGEST).double())
     if augments:
         model = model.augmented()
     fit_curves(model, restarts=4, generator=torch.Generator().manual_seed(0))
-    cost = LinearCost(model.train_inputs[0], model.train_inputs[0][:, -1:] * _LONGEST)
+    cost = LinearCost(model.train_inputs[0], model.train_inputs[0][:, -1:] * LONGEST)
     best = best_mean(model, model.train_inputs[0])
-    X = _grid().unsqueeze(-2)
+    X = grid().unsqueeze(-2)
     with torch.no_grad():
-        posterior = model.posterior(_grid())
+        posterior = model.posterior(grid())
         by_cost = LogEIPerCost(model, cost, best)(X)
         improvement = by_cost + cost(X).squeeze(-1).squeeze(-1).log()
     shown = {
@@ -131,32 +140,33 @@ def _decide(figure: Any, axes: Any, augments: bool) -> None:
         "log improvement by cost": by_cost,
     }
     for ax, (title, values) in zip(axes, shown.items(), strict=True):
-        _surface(figure, ax, values, title)
+        surface(figure, ax, values, title)
         _marks(ax, model)
-    at = _grid()[by_cost.argmax()]
+    at = grid()[by_cost.argmax()]
     axes[-1].plot(
-        float(at[0]), float(at[1]) * _LONGEST, "*", color=plotting.VERMILION, markersize=14
+        float(at[0]), float(at[1]) * LONGEST, "*", color=plotting.VERMILION, markersize=14
     )
 
 
 def _curve(x: float) -> Tensor:
     """Return the rewards of a training with hyperparameter ``x``: the best ones begin slowly."""
-    at = torch.arange(1, _LONGEST + 1, dtype=torch.float64)
+    at = torch.arange(1, LONGEST + 1, dtype=torch.float64)
     quality = math.exp(-(((x - 0.65) / 0.22) ** 2)) + 0.3 * math.exp(-(((x - 0.15) / 0.1) ** 2))
     return quality * (1 - (-at / (6 + 14 * x)).exp())
 
 
-def _grid() -> Tensor:
+def grid() -> Tensor:
     """Return configurations and shares, shape ``(grid * grid, 2)``, the shares fastest."""
     x = torch.linspace(0, 1, _GRID, dtype=torch.float64)
-    return torch.cartesian_prod(x, torch.linspace(1 / _LONGEST, 1, _GRID, dtype=torch.float64))
+    return torch.cartesian_prod(x, torch.linspace(1 / LONGEST, 1, _GRID, dtype=torch.float64))
 
 
-def _surface(figure: Any, ax: Any, values: Tensor, title: str) -> None:
+def surface(figure: Any, ax: Any, values: Tensor, title: str) -> None:
+    """Draw values on the grid, configurations to the right and iterations upwards."""
     table = values.reshape(_GRID, _GRID).T.numpy()
     # What is far below the best tells nothing, and would take all of the colours.
     low = max(float(table.min()), float(table.max()) - 8) if title.startswith("log") else None
-    extent = (0, 1, 1, _LONGEST)
+    extent = (0, 1, 1, LONGEST)
     image = ax.imshow(table, origin="lower", aspect="auto", extent=extent, cmap="cividis", vmin=low)
     figure.colorbar(image, ax=ax, pad=0.01)
     ax.set_title(title, fontsize="medium")
@@ -164,13 +174,13 @@ def _surface(figure: Any, ax: Any, values: Tensor, title: str) -> None:
 
 def _marks(ax: Any, model: CurveGP) -> None:
     """Draw the trainings as lines, their last points as dots and those added as crosses."""
-    ax.set_ylim(0, _LONGEST + 2)
+    ax.set_ylim(0, LONGEST + 2)
     for x, until in _BEGUN:
         ax.plot([x, x], [1, until], color="white", linewidth=0.8)
     inputs = model.train_inputs[0]
     last, added = inputs[: len(_BEGUN)], inputs[len(_BEGUN) :]
     for rows, marker in ((last, "o"), (added, "x")):
-        ax.plot(rows[:, 0], rows[:, 1] * _LONGEST, marker, color="white", markersize=5)
+        ax.plot(rows[:, 0], rows[:, 1] * LONGEST, marker, color="white", markersize=5)
 
 
 def main(arguments: list[str]) -> None:

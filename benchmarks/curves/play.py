@@ -27,6 +27,7 @@ class Point(NamedTuple):
 
     paid: float  # in means of the costs of a whole training
     regret: float
+    found: int | None = None  # the configuration with the best latest reward
 
 
 Steps = Generator[Ask, Segment, None]
@@ -47,6 +48,7 @@ def play(problem: CurveProblem, policy: Policy, seed: int, budget: float) -> lis
     mean = float(problem.costs.mean())
     steps = policy(problem, seed, budget)
     trained: dict[int, int] = {}
+    found: int | None = None
     paid, best, points = 0.0, problem.worst, [Point(0.0, problem.best - problem.worst)]
     ask: Ask | None = next(steps, None)
     while ask is not None:
@@ -57,9 +59,9 @@ def play(problem: CurveProblem, policy: Policy, seed: int, budget: float) -> lis
         if paid > budget:
             break
         trained[ask.config] = ask.until
-        if len(told.curve):
-            best = max(best, float(told.curve[-1]))
-        points.append(Point(paid, problem.best - best))
+        if len(told.curve) and (found is None or float(told.curve[-1]) > best):
+            best, found = max(best, float(told.curve[-1])), ask.config
+        points.append(Point(paid, problem.best - best, found))
         try:
             ask = steps.send(told)
         except StopIteration:
@@ -69,7 +71,12 @@ def play(problem: CurveProblem, policy: Policy, seed: int, budget: float) -> lis
 
 def regret_at(points: list[Point], paid: float) -> float:
     """Return the regret when so many means of the cost of a whole training were paid."""
-    return next(point.regret for point in reversed(points) if point.paid <= paid)
+    return point_at(points, paid).regret
+
+
+def point_at(points: list[Point], paid: float) -> Point:
+    """Return where a policy stands when so many means of the cost of a whole training were paid."""
+    return next(point for point in reversed(points) if point.paid <= paid)
 
 
 def on_grid(problem: CurveProblem, config: int, curve: Tensor, shares: int = SHARES) -> Tensor:

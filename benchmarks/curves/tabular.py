@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from benchmarks.curves.gaussian import MODELS
+from benchmarks.curves.lengths import LENGTHS
 from benchmarks.curves.ours import OURS
-from benchmarks.curves.play import Policy, play, regret_at
+from benchmarks.curves.play import Policy, play, point_at
 from benchmarks.curves.rivals import PLANNED, SIMPLE
 from benchmarks.curves.tables import TABLES, problem_of
 from benchmarks.harness.record import Row, grouped
@@ -23,7 +24,8 @@ NAME = "boil-tabular"
 BUDGETS = (3, 5, 7, 10, 20)
 OURSELF = "curve optimizer"
 _COUNTED = 10  # trainings, at which seeds are counted
-POLICIES: dict[str, Policy] = {**SIMPLE, **OURS, **MODELS}
+FOUND = f"found at {_COUNTED}"  # the configuration with the best latest reward then
+POLICIES: dict[str, Policy] = {**SIMPLE, **OURS, **MODELS, **LENGTHS}
 
 
 class Task(NamedTuple):
@@ -40,14 +42,16 @@ def measure(task: Task, problem_of: Callable[[str, int], CurveProblem] = problem
     Where a policy plans with what it may spend, each budget is a run of its own.
     """
     problem, began = problem_of(task.table, task.seed), time.perf_counter()
-    spread, regrets = problem.best - problem.worst, {}
+    spread, regrets, found = problem.best - problem.worst, {}, None
     points = play(problem, POLICIES[task.policy], task.seed, max(BUDGETS))
     for budget in BUDGETS:
         if task.policy in PLANNED:
             points = play(problem, POLICIES[task.policy], task.seed, budget)
-        regrets[f"at {budget}"] = regret_at(points, budget) / spread
+        point = point_at(points, budget)
+        regrets[f"at {budget}"] = point.regret / spread
+        found = point.found if budget == _COUNTED else found
     seconds = (time.perf_counter() - began) / max(len(points), 1)
-    return {**task._asdict(), "spread": spread, **regrets, "seconds": seconds}
+    return {**task._asdict(), "spread": spread, **regrets, FOUND: found, "seconds": seconds}
 
 
 def text(rows: Sequence[Row]) -> str:

@@ -106,9 +106,13 @@ REPORTS: dict[str, Page] = {
         "curves.condition",
         "boil-condition.png",
     ),
-    "boil-rl": Page("Policies on trainings of reinforcement learning", "curves.tabular"),
+    "boil-rl": Page(
+        "Policies on trainings of reinforcement learning", "curves.tabular", "boil-rivals.png"
+    ),
     "boil-rl-curves": Page(
-        "Recorded trainings of reinforcement learning", "curves.live.benchmark:curves_text"
+        "Recorded trainings of reinforcement learning",
+        "curves.live.benchmark:curves_text",
+        "boil-actor-critic.png",
     ),
     "boil-cnn": Page("Policies on trainings of a convolutional network", "curves.tabular"),
     "boil-cnn-curves": Page(

@@ -1,5 +1,6 @@
 """The trainings that are really run: they repeat themselves, learn, and are recorded as they went."""
 
+import copy
 import itertools
 import math
 
@@ -7,11 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.curves.live import benchmark
+from benchmarks.curves.live import benchmark, best
+from benchmarks.curves.live.actor_critic import Step, returns
 from benchmarks.curves.live.benchmark import PROGRAMS, MissingPoolError, PoolTask, record, recorded
+from benchmarks.curves.live.best import best_of, best_text
 from benchmarks.curves.live.cartpole import CartPole, Memory, double_values
 from benchmarks.curves.live.decayed import Decayed, _teacher
-from benchmarks.curves.live.pendulum import returns
 from benchmarks.curves.live.pictures import _network
 from benchmarks.curves.live.program import Length, advance
 from benchmarks.harness.record import rows_of, write_results
@@ -20,8 +22,9 @@ from tests.cases import quick
 GOOD = {
     "cartpole": {"gamma": 0.98, "lr": 1e-3},
     "pendulum": {"gamma": 0.9, "actor_lr": 5e-3, "critic_lr": 5e-3},
+    "reacher": {"gamma": 0.9, "actor_lr": 5e-3, "critic_lr": 5e-3},
 }
-ROUNDS = {"cartpole": 12, "pendulum": 60}
+ROUNDS = {"cartpole": 12, "pendulum": 60, "reacher": 12}
 
 
 def curve_of(program: str, seed: int, config: dict | None = None) -> list[float]:
@@ -38,7 +41,10 @@ def test_a_training_repeats_itself_and_another_seed_does_not(program: str) -> No
     assert curve_of(program, seed=4) != once
 
 
-@pytest.mark.parametrize(("program", "network"), [("cartpole", "_network"), ("pendulum", "_actor")])
+@pytest.mark.parametrize(
+    ("program", "network"),
+    [("cartpole", "_network"), ("pendulum", "_actor"), ("reacher", "_actor")],
+)
 def test_the_learning_rate_says_how_far_weights_go(program: str, network: str) -> None:
     def moved(factor: float) -> float:
         config = {k: v * factor if "lr" in k else v for k, v in GOOD[program].items()}
@@ -64,6 +70,57 @@ def test_the_pendulum_says_that_it_diverged() -> None:
     shown = advance(training, 3)
     assert shown.broken
     assert shown.curve == []
+
+
+def test_an_update_is_the_gradient_of_the_loss_step_by_step() -> None:
+    """Of two joints: densities multiply, and the future counts after the last step alone."""
+    training = PROGRAMS["reacher"].begin({**GOOD["reacher"], "actor_lr": 1e-3}, 0)
+    generator = torch.Generator().manual_seed(1)
+    draws = np.random.default_rng(1)
+    states = torch.randn(4, 10, generator=generator)
+    steps = [Step(states[k], draws.normal(size=2), -float(k)) for k in range(3)]
+    actor, critic = copy.deepcopy(training._actor), copy.deepcopy(training._critic)
+    log_sd = torch.zeros(2, requires_grad=True)
+    future, loss = critic(states[3]).item(), torch.zeros(())
+    for step in reversed(steps):
+        future = step.reward + 0.9 * future
+        short = future - critic(step.state).squeeze()
+        mean, sd = actor(step.state), log_sd.exp()
+        z = (torch.tensor(step.action).float() - mean) / sd
+        log_density = (-z.square() / 2 - log_sd - math.log(2 * math.pi) / 2).sum()
+        loss = loss + (short.square() - log_density * short.detach()) / 3
+    (loss - 0.01 * log_sd.sum()).backward()
+    training._learn(steps, states[3])
+    own = [*training._actor.parameters(), training._log_sd, *training._critic.parameters()]
+    naive = [*actor.parameters(), log_sd, *critic.parameters()]
+    for parameter, twin in zip(own, naive, strict=True):
+        assert torch.allclose(parameter.grad, twin.grad, rtol=1e-3, atol=1e-4)
+
+
+def test_the_length_of_the_paper_has_a_name_only_where_it_is_another_one(tmp_path) -> None:
+    names = [benchmark._named(program, True) for program in ("pendulum", "reacher")]
+    assert names == ["pendulum, published", "reacher"]
+    assert benchmark._named("pendulum", False) == "pendulum"
+
+
+def test_the_best_configuration_is_shown_beside_the_papers(monkeypatch) -> None:
+    monkeypatch.setattr(best, "_LEAST", 3)
+    rows = [
+        {"program": "cartpole", "iterations": 2, "curve": curve, "seconds": [1.0], "config": config}
+        for curve, config in [
+            ([9.0, 3.0], {"gamma": 0.8, "lr": 1e-3}),
+            ([1.0, 5.0], {"gamma": 0.9, "lr": 2e-3}),
+            ([99.0], {"gamma": 0.95, "lr": 3e-3}),  # which diverged
+        ]
+    ]
+    assert best_of(rows)["config"]["gamma"] == 0.9
+    lines = best_text(rows).splitlines()
+    assert [line.split()[-3:] for line in lines[1:]] == [
+        ["gamma", "0.9", "0.956"],
+        ["lr", "0.002", "0.00589"],
+    ]
+    assert best_text([{**row, "program": "decayed digits"} for row in rows]) == ""
+    assert best_text(rows[:2]) == ""
 
 
 def test_a_memory_draws_by_priority_and_weighs_what_it_draws() -> None:

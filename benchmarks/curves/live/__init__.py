@@ -1,1 +1,1 @@
-"""Trainings that are really run: two of reinforcement learning and one of a convolutional network."""
+"""Trainings that are really run: three of reinforcement learning and one of a convolutional network."""

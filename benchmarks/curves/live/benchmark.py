@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import torch
 
+from benchmarks.curves.live.actor_critic import PENDULUM, PUBLISHED_PENDULUM, REACHER
+from benchmarks.curves.live.best import best_text
 from benchmarks.curves.live.cartpole import CARTPOLE, PUBLISHED_CARTPOLE
 from benchmarks.curves.live.decayed import DIGITS, NETWORK, TEACHER
-from benchmarks.curves.live.pendulum import PENDULUM, PUBLISHED_PENDULUM
 from benchmarks.curves.live.pictures import PICTURES, PUBLISHED_PICTURES
 from benchmarks.curves.live.program import Program, advance
 from benchmarks.curves.tabular import POLICIES, Task, measure, text
@@ -28,6 +29,7 @@ CURVES = "-curves"  # after the name of a benchmark: its recorded trainings
 PROGRAMS: dict[str, Program] = {
     "cartpole": CARTPOLE,
     "pendulum": PENDULUM,
+    "reacher": REACHER,
     "pictures": PICTURES,
     "decayed digits": DIGITS,
     "decayed pictures": NETWORK,
@@ -93,7 +95,7 @@ def run(name: str, programs: Sequence[str], arguments: list[str]) -> None:
     parser.add_argument("--pool", type=int, default=64, help="trainings that are recorded")
     parser.add_argument("--published", action="store_true", help="as those of the paper")
     options = parser.parse_args(arguments)
-    tables = [program + ", published" * options.published for program in options.programs]
+    tables = [_named(program, options.published) for program in options.programs]
     pool = [PoolTask(table, number) for table in tables for number in range(options.pool)]
     seeds = {"first_seed": 0, "seeds": options.pool, "again": False}
     measured(name + CURVES, pool, record, argparse.Namespace(**{**vars(options), **seeds}))
@@ -105,9 +107,15 @@ def run(name: str, programs: Sequence[str], arguments: list[str]) -> None:
     print(text(measured(name, wanted, partial(measure, problem_of=problem_of), options)))
 
 
+def _named(program: str, published: bool) -> str:
+    """Return the name of a program at the paper's length, if that is wanted and another one."""
+    longer = f"{program}, published"
+    return longer if published and longer in PROGRAMS else program
+
+
 def reinforcement(arguments: list[str]) -> None:
-    """Play on two trainings of reinforcement learning."""
-    run("boil-rl", ["cartpole", "pendulum"], arguments)
+    """Play on trainings of reinforcement learning."""
+    run("boil-rl", ["cartpole", "pendulum", "reacher"], arguments)
 
 
 def network(arguments: list[str]) -> None:
@@ -121,11 +129,12 @@ def decayed(arguments: list[str]) -> None:
 
 
 def curves_text(rows: Sequence[Row]) -> str:
-    """Return what the recorded trainings of each program are like."""
+    """Return what the recorded trainings of each program are like, and the best beside the paper's."""
     lines = [f"{'':24}{'trainings':>10}{'diverged':>10}{'best':>10}{'median':>10}{'seconds':>10}"]
     for program, mine in grouped(rows, "program").items():
         ends = [row["curve"][-1] for row in mine if len(row["curve"]) == row["iterations"]]
         numbers = max(ends), statistics.median(ends), sum(sum(row["seconds"]) for row in mine)
         counts = f"{len(mine):>10}{len(mine) - len(ends):>10}"
         lines.append(f"{program:<24}{counts}" + "".join(f"{number:>10.3f}" for number in numbers))
-    return "\n".join(lines)
+    best = best_text(rows)
+    return "\n".join([*lines, *(["", best] if best else [])])

@@ -22,10 +22,16 @@ class Ladder:
 
     Args:
         shortest: Iterations of the shortest segment of a new training.
+        longest: Iterations of the longest training, if a choice of shares needs them.
+
+    Attributes:
+        shares: Shares of a training to choose from, none below the shortest segment of the longest one.
     """
 
-    def __init__(self, shortest: int) -> None:
+    def __init__(self, shortest: int, longest: int | None = None) -> None:
         self._shortest = shortest
+        least = 0.0 if longest is None else min(shortest / longest, 1.0)
+        self.shares = tuple(sorted({max(share, least) for share in SHARES}))
 
     def rungs(self, length: int) -> list[int]:
         """Return the iterations at which a training may stop, counted from 1; the last is its end."""
@@ -123,7 +129,8 @@ class Lengths:
             InvalidArgumentError: If the shortest segment is not positive, or not shorter than the longest
                 training.
         """
-        ladder, longest = Ladder(check_count("shortest", shortest, minimum=1)), self.longest
+        longest = self.longest
+        ladder = Ladder(check_count("shortest", shortest, minimum=1), longest)
         expected = f"less than {longest}, the iterations of the longest training"
         check(shortest < longest or longest == 1, "shortest", expected, shortest)
         return ladder

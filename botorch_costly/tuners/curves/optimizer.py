@@ -159,6 +159,11 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
     ) -> "CurveOptimizer":
         """Return BOIL as published: a fitted sigmoid, and trainings that restart from scratch.
 
+        The unit of costs counts, for they pass through a softplus: it changes them little where a whole
+        training costs ten or more, as in the paper's seconds. The paper's segments have at least
+        ``shortest`` = 3/8 of a training on CartPole; without such a bound, the cost alone may decide, and
+        only the shortest segments are asked for.
+
         Args:
             space: Search space of the configurations.
             iterations: Iterations of a whole training, as in the constructor.

@@ -27,7 +27,6 @@ from torch import Tensor
 from botorch_costly.acquisition import LogEIPerCost, best_mean
 from botorch_costly.errors import check
 from botorch_costly.models import CurveGP, LinearCost, fit_curves
-from botorch_costly.numerics.growth import SHARES
 from botorch_costly.numerics.robust import tempered
 from botorch_costly.transforms import WEIGHTINGS, CurveCompression
 from botorch_costly.tuners.curves.choice import Choice, NewPoints, first_of, opening_of
@@ -75,14 +74,15 @@ class _Outlook(NamedTuple):
 
     acquisition: LogEIPerCost
     cost: LinearCost
+    shares: tuple[float, ...]  # of a training, at which it may stop
 
     def promise(self, X: Tensor) -> Tensor:
         """Return the value of the best length of each new configuration (``batch_shape x d``)."""
         return self.by_length(X).amax(-1)
 
     def by_length(self, X: Tensor) -> Tensor:
-        """Return the value of each length of new configurations, ``batch_shape x rungs``."""
-        shares = X.new_tensor(SHARES).unsqueeze(-1)
+        """Return the value of each length of new configurations, ``batch_shape x shares``."""
+        shares = X.new_tensor(self.shares).unsqueeze(-1)
         configs = X.unsqueeze(-2)
         shape = (*X.shape[:-1], len(shares))
         rows = torch.cat([configs.expand(*shape, -1), shares.expand(*shape, 1)], -1)
@@ -151,13 +151,14 @@ class ScoreChooser:
             if point is not None:
                 promises = outlook.by_length(point)
                 reason = "a new configuration promises most by its cost"
-                choice = Choice(point, None, reason, SHARES[int(promises.argmax())])
+                choice = Choice(point, None, reason, outlook.shares[int(promises.argmax())])
                 choices.append((float(promises.max()), choice))
         return max(choices, key=itemgetter(0))[1] if choices else first_of(going_on)
 
     def _with_random_length(self, opening: Choice) -> Choice:
-        length = int(torch.randint(len(SHARES), (1,), generator=self._generator))
-        return opening._replace(share=SHARES[length])
+        shares = self._ladder.shares
+        drawn = int(torch.randint(len(shares), (1,), generator=self._generator))
+        return opening._replace(share=shares[drawn])
 
     def _continued(
         self, outlook: _Outlook, trainings: list[Training]
@@ -218,7 +219,8 @@ class ScoreChooser:
         cost = LinearCost(rows, costs.clamp(1 / largest, largest).to(rows))
         best = best_mean(model, model.train_inputs[0])
         softplus = self._compression.softplus
-        return _Outlook(LogEIPerCost(model, cost, best, as_published=softplus), cost)
+        acquisition = LogEIPerCost(model, cost, best, as_published=softplus)
+        return _Outlook(acquisition, cost, self._ladder.shares)
 
     def predict(self, trainings: Trainings, points: Tensor) -> None:
         """Return None: the model predicts scores, which are not in the units of the values."""

@@ -103,6 +103,22 @@ def test_as_published_every_training_begins_anew():
         made_few(resumes=False).load_state_dict(state)
 
 
+@pytest.mark.parametrize("softplus", [False, True])
+def test_no_length_below_the_shortest_is_valued_or_drawn(softplus):
+    """What cannot be asked for has no promise: its cost would be less than what is paid."""
+    shortest = LENGTH * 3 // 8
+    compression = bc.Compression(softplus=softplus)
+    optimizer = made_few(compression=compression, shortest=shortest, resumes=False)
+    play(optimizer, 6)
+    chooser, trainings = optimizer._strategy._chooser, optimizer._strategy.trainings
+    outlook = chooser._outlook(chooser._model(trainings), trainings)
+    wanted = [shortest / LENGTH, *(share for share in (1 / 2, 3 / 4, 1.0))]
+    assert list(outlook.shares) == wanted
+    assert outlook.by_length(trainings.points).shape == (len(trainings.points), len(wanted))
+    drawn = {made_few(shortest=shortest, seed=seed).ask().until / LENGTH for seed in range(30)}
+    assert drawn == set(wanted)
+
+
 def test_early_noise_is_seen_in_the_weights(generator):
     optimizer = made_few()
     for _ in range(16):
