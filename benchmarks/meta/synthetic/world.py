@@ -165,9 +165,7 @@ CELLS: Mapping[str, Cell] = {
         (*_SOME, *_READINGS, "RM-GP-UCB, even weights", *_POWERS),
         seeds=20,
     ),
-    NONE_AFTER: Cell(
-        Setting(gaps=(4.0,) * 4, first=3), ("GP-UCB", "RM-GP-UCB", "RM-GP-TS"), seeds=20
-    ),
+    NONE_AFTER: Cell(Setting(gaps=(4.0,) * 4, first=3), ("GP-UCB", "RM-GP-UCB"), seeds=20),
     "none alike, smooth": Cell(Setting(gaps=(1.5,) * 4, smooth=True), (*_SOME, *_POWERS)),
     "5 observations": Cell(Setting(counts=(5,) * 4), _SOME),
     "50 observations": Cell(Setting(counts=(50,) * 4), _SOME),
