@@ -164,7 +164,10 @@ def _worst(rows: Sequence[Row], cell: str) -> str:
     ours, theirs = (statistics.fmean(some[seed] for seed in seeds) for some in sums.values())
     verdict = "met" if ours <= MOST_HARM * theirs else "missed"
     times = f"{ours / theirs:.2f} times on {len(seeds)} seeds"
-    return f"Goal, {cell}: the sum of regrets of RM-GP-UCB is at most {MOST_HARM:g} times GP-UCB's: {ours:.1f} of {theirs:.1f}, {times} ({verdict})."
+    return (
+        f"Goal, {cell}: the sum of regrets of RM-GP-UCB is at most {MOST_HARM:g} times GP-UCB's: "
+        f"{ours:.1f} of {theirs:.1f}, {times} ({verdict})."
+    )
 
 
 def remaining(row: Row) -> Remaining:
