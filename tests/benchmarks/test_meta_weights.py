@@ -10,6 +10,7 @@ from benchmarks.meta.live import pool
 from benchmarks.meta.live.cart_pole import BEGINNINGS, beginnings
 from benchmarks.meta.methods import METHODS
 from benchmarks.meta.rivals import Setting, Weighed
+from benchmarks.meta.synthetic import benchmark as synthetic
 from benchmarks.suite.data import MissingDataError
 from botorch_costly.models import TaskEnsemble
 from botorch_costly.tuners.transfer.belief import TargetData
@@ -78,14 +79,12 @@ def test_similar_tasks_are_others_than_the_target(problem):
     assert 0.1 < weights.PROBLEMS[problem]().even < 0.4
 
 
-def test_the_nearest_tasks_are_those_that_rank_alike():
-    values = torch.tensor([[1.0, 2, 3, 4], [1, 2, 3, 5], [4, 3, 2, 1], [0, 1, 3, 2]])
-    studies = tuple(weights.FAMILIES["cart-pole"]().whole[0]._replace(values=v) for v in values)
-    family = weights.FAMILIES["cart-pole"]()._replace(whole=studies)
-    nearest = sorted(weights._nearest(family, 0))
-    assert nearest == [1, 2, 3]  # there are no more
-    few = weights.rank_correlation(values[0].tolist(), values[2].tolist())
-    assert few == pytest.approx(-1.0)
+def test_the_nearest_tasks_are_those_that_rank_alike(monkeypatch):
+    monkeypatch.setattr(weights, "_NEAREST", 2)
+    values = torch.tensor([[1.0, 2, 3, 4], [4, 3, 2, 1], [1, 2, 3, 5], [0, 1, 3, 2]])
+    family = FAMILIES["cart-pole"]()
+    whole = tuple(family.whole[0]._replace(values=some) for some in values)
+    assert weights._nearest(family._replace(whole=whole), 0) == {2, 3}
 
 
 def test_many_tasks_keep_the_shares_and_the_recorded_target():
@@ -126,3 +125,16 @@ def test_lcbench_in_small_has_the_same_targets_on_all_networks():
     assert small.whole == whole.whole
     assert set(small.targets) < set(whole.targets)
     assert {len(one.values) for one in small.earlier(0)} == {200}
+
+
+def test_both_goals_where_no_task_is_alike_are_told():
+    cells = {synthetic.NONE: (6.0, 4.0), synthetic.NONE_AFTER: (4.4, 4.0)}
+    stored = [
+        {"cell": cell, "method": method, "seed": 0, "sum": total}
+        for cell, sums in cells.items()
+        for method, total in zip(("RM-GP-UCB", "GP-UCB"), sums, strict=True)
+    ]
+    told = [synthetic._worst(stored, cell) for cell in cells]
+    assert told[0].endswith("6.0 of 4.0, 1.50 times on 1 seeds (missed).")
+    assert told[1].endswith("4.4 of 4.0, 1.10 times on 1 seeds (met).")
+    assert "not measured" in synthetic._worst([], synthetic.NONE)
