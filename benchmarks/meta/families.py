@@ -14,7 +14,7 @@ from benchmarks.meta.live import pool
 from benchmarks.suite.data import arrays_of
 
 _OBSERVED = 50  # random observations of a task of the SVM table
-_KNOWN, _EVERY = 200, 5  # of LCBench in small: random networks of a task, every fifth is a target
+_KNOWN, _EVERY = 100, 5  # of LCBench in small: random networks of a task, every fifth is a target
 _RANDOM_FIRST = 7  # of the seeds that draw them
 _LOG = ("batch_size", "max_units", "learning_rate")  # parameters of LCBench
 _LEAST_CELLS, _TARGETS = 40, 12  # of a group of language models; groups that are targets
@@ -88,7 +88,7 @@ def lcbench() -> Family:
 
 @cache
 def lcbench_small() -> Family:
-    """Return five targets of LCBench after 200 random networks of each other task."""
+    """Return five targets of LCBench after 100 random networks of each other task."""
     every = lcbench()
     earlier = partial(_some, every.whole, count=_KNOWN)
     return every._replace(targets=every.targets[::_EVERY], earlier=earlier)

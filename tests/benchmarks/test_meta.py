@@ -31,6 +31,7 @@ def family(monkeypatch):
     monkeypatch.setitem(families.FAMILIES, "small", small_family)
     monkeypatch.setattr(benchmark, "AT", (1, 3, 5, 10))
     monkeypatch.setattr(multi_task, "STEPS", (5, 2))  # enough to see that it plays
+    benchmark.fitted_tasks.cache_clear()
     return "small"
 
 

@@ -124,7 +124,7 @@ def test_lcbench_in_small_has_the_same_targets_on_all_networks():
         pytest.skip(str(missing))
     assert small.whole == whole.whole
     assert set(small.targets) < set(whole.targets)
-    assert {len(one.values) for one in small.earlier(0)} == {200}
+    assert {len(one.values) for one in small.earlier(0)} == {100}
 
 
 def test_both_goals_where_no_task_is_alike_are_told():
