@@ -152,8 +152,8 @@ def _cells(rows: Sequence[Row]) -> str:
     cells = f"{len(rows):>6}"
     for at in AT:
         known = shares(rows, at)
-        mean, error = mean_error(known) if known else (float("nan"), 0.0)
-        cells += f"{mean:>8.2f} ±{error:.2f}".rjust(14)
+        mean, error = mean_error(known) if known else (0.0, 0.0)
+        cells += (f"{mean:>8.2f} ±{error:.2f}" if known else "-").rjust(14)
     none = fmean(total[AT[-1]] <= 0 for row in rows for total in row["all"])
     return f"{cells}{none:>8.2f}"
 
@@ -167,8 +167,10 @@ _TITLES = {
 
 def figure_of(rows: Sequence[Row]) -> Any:
     """Return a figure of the share of the similar tasks by evaluations, with standard errors."""
-    figure, axes = panels(len(PROBLEMS), len(PROBLEMS), 9, 3.4, sharey=True)
-    for ax, (problem, make) in zip(axes.flat, PROBLEMS.items(), strict=True):
+    problems = [name for name in PROBLEMS if any(row["problem"] == name for row in rows)]
+    count = max(1, len(problems))
+    figure, axes = panels(len(problems), count, 2 + 4 * count, 3.4, sharey=True)
+    for ax, problem in zip(axes.flat, problems, strict=False):
         for number, (name, color) in enumerate(_COLORS.items()):
             some = [row for row in rows if (row["problem"], row["method"]) == (problem, name)]
             known = {at: shares(some, at) for at in range(AT[-1] + 1)}
@@ -182,10 +184,12 @@ def figure_of(rows: Sequence[Row]) -> Any:
                     "elinewidth": 0.8,
                 }
                 ax.errorbar(list(pairs), means, yerr=errors, color=color, label=name, **marks)
-        even = make().even
+        even = PROBLEMS[problem]().even
         ax.axhline(even, color=plotting.BLACK, linestyle="--", linewidth=1, label="even weights")
         ax.set_title(_TITLES[problem], fontsize="medium")
-        ax.set(xlabel="evaluations", ylim=(0, 1.02), xticks=range(0, AT[-1] + 1, 5))
+        ax.set(ylim=(0, 1.02), xticks=range(0, AT[-1] + 1, 5))
+    about = "evaluations; a marker is missing where no task has any weight"
+    figure.supxlabel(about, fontsize="medium")
     axes[0, 0].set_ylabel("weight of similar tasks, of all")
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", frameon=False, ncols=len(labels))
