@@ -78,6 +78,8 @@ REGISTRY: dict[str, tuple[str, str]] = {
     "algoperf": ("meta.algoperf", "time to a target after workloads that mislead"),
     "advice": ("meta.advice", "regret after proposals, good or hostile"),
     "meta-synthetic": ("meta.synthetic.benchmark", "the same where gaps of tasks are known"),
+    "meta-weights": ("meta.weights", "what similar tasks weigh under rules that weight tasks"),
+    "meta-many": ("meta.many", "regret after ever more tasks of the cart and its pole"),
     "meta-record": ("meta.live.pool", "families of related tasks, evaluated once"),
     "meta-speed": ("speed.transfer", "time, memory and choices of TransferOptimizer"),
     "stn": ("training.schedule.benchmark", "when to tune a self-tuning network on CIFAR-10"),

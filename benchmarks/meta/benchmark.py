@@ -8,6 +8,7 @@ units of their own.
 import statistics
 import time
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from statistics import fmean
 from textwrap import fill
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from scipy.stats import wilcoxon
 
 from benchmarks.harness.figures import panels, save
 from benchmarks.harness.record import Row, grouped
+from benchmarks.harness.statistics import paired
 from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
 from benchmarks.meta.families import FAMILIES, MISLEADING, TWISTS, UNRELATED, Family, twisted
 from benchmarks.meta.methods import METHODS, NOTES, OURS, PLAIN
@@ -41,9 +43,7 @@ class Run(NamedTuple):
 
 def measure(run: Run) -> Row:
     """Return regrets by target: the least after some evaluations, and the sum of all."""
-    family = FAMILIES[run.family]()
-    studies = twisted(family.earlier(run.seed), run.twist, run.seed)
-    tasks = TaskEnsemble([one.points for one in studies], [one.values for one in studies]).fit()
+    family, tasks = FAMILIES[run.family](), fitted_tasks(run.family, run.twist, run.seed)
     length = _LONG if run.twist in MISLEADING else AT[-1]
     began = time.perf_counter()
     played = [
@@ -54,6 +54,14 @@ def measure(run: Run) -> Row:
     least = torch.stack(played).cummin(-1).values
     at = {f"at {k}": _listed(least[:, k - 1]) for k in AT}
     return {**run._asdict(), **at, "sum": _listed(torch.stack(played).sum(-1)), "seconds": seconds}
+
+
+@lru_cache(maxsize=1)
+def fitted_tasks(family: str, twist: str, seed: int) -> TaskEnsemble:
+    """Return the tasks of a family as earlier studies, fitted, which all methods meet."""
+    studies = twisted(FAMILIES[family]().earlier(seed), twist, seed)
+    points, values = zip(*studies, strict=True)
+    return TaskEnsemble(points, values).fit()
 
 
 def play(
@@ -116,12 +124,32 @@ def signed_rank(differences: Sequence[float]) -> SignedRank:
 
 def worse_by(rows: Sequence[Row], others: Sequence[Row], at: int = AFTER) -> list[float]:
     """Return by how much each target is worse than under another method, on average over common seeds."""
+    return [fmean(ours) - fmean(theirs) for ours, theirs in _by_target(rows, others, at)]
+
+
+def surely_worse(rows: Sequence[Row], others: Sequence[Row], at: int = AFTER) -> int | None:
+    """Return how many targets are harmed beyond chance; None if there are fewer than two common seeds.
+
+    These are the harmed ones of which the 95 % interval over paired seeds lies on the worse side.
+    """
+    pairs = _by_target(rows, others, at)
+    if not pairs or len(pairs[0][0]) < 2:
+        return None
+    harmed = [pair for pair, by in zip(pairs, worse_by(rows, others, at), strict=True) if by > HARM]
+    found = [paired(*pair) for pair in harmed]
+    return sum(one is not None and one.low > 0 for one in found)
+
+
+def _by_target(
+    rows: Sequence[Row], others: Sequence[Row], at: int
+) -> list[tuple[list[float], list[float]]]:
+    """Return regrets of both methods on each target, over the seeds that both have."""
     theirs = {row["seed"]: row[f"at {at}"] for row in others}
-    pairs = [(row[f"at {at}"], theirs[row["seed"]]) for row in rows if row["seed"] in theirs]
-    if not pairs:
-        return []
-    apart = [[a - b for a, b in zip(ours, them, strict=True)] for ours, them in pairs]
-    return [statistics.fmean(column) for column in zip(*apart, strict=True)]
+    common = [(row[f"at {at}"], theirs[row["seed"]]) for row in rows if row["seed"] in theirs]
+    return [
+        ([ours[k] for ours, _ in common], [them[k] for _, them in common])
+        for k in range(len(common[0][0]) if common else 0)
+    ]
 
 
 AT = (1, 3, 5, 10, 20)  # evaluations after which regrets are stored
@@ -132,11 +160,11 @@ _APART = ", ".join(UNRELATED)
 _FOOT = (
     "Regret: mean and median over targets and seeds, as a share of the range. Rank: among the methods, "
     f"over the seeds that all have. Harmed: targets more than {HARM} worse than under {PLAIN} after "
-    f"{AFTER}, and the worst of them. Sum: of all regrets, as a share of {PLAIN}'s: median over targets "
-    f"and seeds, and the ninth tenth. Won, tied, lost: targets on which {OURS} has less regret, as "
-    f"much and more after {AFTER}, on average over the seeds that both have; p: of Wilcoxon's "
-    "signed-rank test, two-sided, over the n targets that differ, not corrected for how many methods "
-    "there are."
+    f"{AFTER}; surely: those of which the 95 % interval over paired seeds is above 0; and the worst. "
+    f"Sum: of all regrets, as a share of {PLAIN}'s: median over targets and seeds, and the ninth tenth. "
+    f"Won, tied, lost: targets on which {OURS} has less regret, as much and more after {AFTER}, on "
+    "average over the seeds that both have; p: of Wilcoxon's signed-rank test, two-sided, over the n "
+    "targets that differ, not corrected for how many methods there are."
 )
 
 
@@ -208,7 +236,8 @@ def _table(played: Mapping[str, Sequence[Row]]) -> list[str]:
     ranks = _ranks(played)
     heads = "".join(f"{f'at {k}':>14}" for k in AT)
     lines = [
-        f"  {'':<22}{'seeds':>6}{heads}{'rank':>6}{'harmed':>8}{'worst':>7}{'sum':>12}{'ms':>6}"
+        f"  {'':<22}{'seeds':>6}{heads}{'rank':>6}{'harmed':>8}{'surely':>8}{'worst':>7}"
+        f"{'sum':>12}{'ms':>6}"
     ]
     for name, some in played.items():
         lines.append(f"  {name:<22}{_cells(some, played.get(PLAIN, []), ranks[name])}")
@@ -223,7 +252,9 @@ def _cells(rows: Sequence[Row], plain: Sequence[Row], rank: float) -> str:
     harms = worse_by(rows, plain)
     harmed, worst = sum(harm > HARM for harm in harms), max([*harms, 0.0])
     seconds = statistics.fmean(row["seconds"] for row in rows)
-    return f"{cells}{rank:>6.2f}{harmed:>8}{worst:>7.3f}{_sums(rows, plain)}{1e3 * seconds:>6.0f}"
+    surely = surely_worse(rows, plain)
+    counts = f"{harmed:>8}{'-' if surely is None else surely:>8}{worst:>7.3f}"
+    return f"{cells}{rank:>6.2f}{counts}{_sums(rows, plain)}{1e3 * seconds:>6.0f}"
 
 
 def _sums(rows: Sequence[Row], plain: Sequence[Row]) -> str:

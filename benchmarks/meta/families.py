@@ -14,6 +14,7 @@ from benchmarks.meta.live import pool
 from benchmarks.suite.data import arrays_of
 
 _OBSERVED = 50  # random observations of a task of the SVM table
+_KNOWN, _EVERY = 100, 5  # of LCBench in small: random networks of a task, every fifth is a target
 _RANDOM_FIRST = 7  # of the seeds that draw them
 _LOG = ("batch_size", "max_units", "learning_rate")  # parameters of LCBench
 _LEAST_CELLS, _TARGETS = 40, 12  # of a group of language models; groups that are targets
@@ -59,10 +60,10 @@ def svm() -> Family:
     return Family(names, whole, tuple(range(len(whole))), partial(_some, whole))
 
 
-def _some(whole: tuple[Study, ...], seed: int) -> list[Study]:
+def _some(whole: tuple[Study, ...], seed: int, count: int = _OBSERVED) -> list[Study]:
     """Return random observations of each task."""
     draws = torch.Generator().manual_seed(1_000 * _RANDOM_FIRST + seed)
-    rows = [torch.randperm(len(one.values), generator=draws)[:_OBSERVED] for one in whole]
+    rows = [torch.randperm(len(one.values), generator=draws)[:count] for one in whole]
     return [Study(one.points[r], one.values[r]) for one, r in zip(whole, rows, strict=True)]
 
 
@@ -83,6 +84,14 @@ def lcbench() -> Family:
     whole = tuple(Study(points, row) for row in values)
     names = tuple(str(name) for name in table["tasks"])
     return Family(names, whole, tuple(range(len(whole))), lambda seed: list(whole))
+
+
+@cache
+def lcbench_small() -> Family:
+    """Return five targets of LCBench after 100 random networks of each other task."""
+    every = lcbench()
+    earlier = partial(_some, every.whole, count=_KNOWN)
+    return every._replace(targets=every.targets[::_EVERY], earlier=earlier)
 
 
 @cache
@@ -124,6 +133,7 @@ FAMILIES: Mapping[str, Callable[[], Family]] = {
     **{family.name: partial(live, family.name) for family in pool.SMALL},
     "svm": svm,
     "lcbench": lcbench,
+    "lcbench-small": lcbench_small,
     "language-models": language_models,
 }
 

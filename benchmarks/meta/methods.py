@@ -20,6 +20,11 @@ class Robust:
         self._setting = setting
         self.weighting = weighting_of(setting.tasks, options, setting.points)
 
+    @property
+    def weights(self) -> Tensor:
+        """Weights of the tasks, shape ``(tasks,)``."""
+        return self.weighting.weights
+
     def __call__(self, told: TargetData) -> Tensor:
         belief = self.weighting.learn(told)
         return self.weighting.acquisition(belief, self._setting.generator).at_pool()
@@ -52,8 +57,8 @@ METHODS: Mapping[str, Method] = {
     "LogEI": rivals.log_ei,
     "portfolio": rivals.portfolio,
     "portfolio, LogEI": rivals.portfolio_then_log_ei,
-    "RGPE": rivals.rgpe,
-    "TAF": rivals.taf,
+    "RGPE": rivals.RankWeighted,
+    "TAF": rivals.TransferImprovement,
     "ScaML-GP": rivals.scaml_gp,
     "MTBO": MultiTask,
     "PEM-BO": rivals.pem_bo,
@@ -61,6 +66,7 @@ METHODS: Mapping[str, Method] = {
     "portfolio, ours": AfterPortfolio,
     "RM-GP-UCB": robust(ByGaps()),
     "RM-GP-UCB, own units": robust(ByGaps(own_units=True)),
+    "RM-GP-UCB, largest gap": robust(ByGaps(largest=True)),
     "RM-GP-TS": robust(ByGaps(thompson=True)),
 }
 """Policies by name."""

@@ -5,7 +5,7 @@ the expected improvement of plain LogEI, so that the beliefs differ and nothing 
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from botorch.acquisition.analytic import LogExpectedImprovement
@@ -130,38 +130,61 @@ def portfolio_then_log_ei(setting: Setting) -> Policy:
     return policy
 
 
-def rgpe(setting: Setting) -> Policy:
-    """Choose by expected improvement under the rank-weighted ensemble.
+@runtime_checkable
+class Weighed(Policy, Protocol):
+    """Chooses by weights of the earlier tasks."""
+
+    @property
+    def weights(self) -> Tensor:
+        """Weights of the earlier tasks in the latest choice, shape ``(tasks,)``."""
+
+
+class RankWeighted:
+    """Choose by expected improvement under the rank-weighted ensemble: RGPE.
 
     References:
         M. Feurer, B. Letham, E. Bakshy. Scalable meta-learning for Bayesian optimization using
         ranking-weighted Gaussian process ensembles. AutoML workshop at ICML 2018.
     """
 
-    def policy(told: TargetData) -> Tensor:
+    def __init__(self, setting: Setting) -> None:
+        self._setting, self.weights = setting, _even(setting)
+
+    def __call__(self, told: TargetData) -> Tensor:
         if not len(told.values):
-            return best_before(setting)
-        model = RankWeightedGP(setting.tasks, _fitted(told))
-        return LogExpectedImprovement(model, told.values.max())(setting.points.unsqueeze(-2))
+            return best_before(self._setting)
+        model = RankWeightedGP(self._setting.tasks, _fitted(told))
+        self.weights = model.weights[:-1]
+        points = self._setting.points.unsqueeze(-2)
+        improvement: Tensor = LogExpectedImprovement(model, told.values.max())(points)
+        return improvement
 
-    return policy
 
-
-def taf(setting: Setting) -> Policy:
-    """Choose by the improvements that the target and the tasks predict.
+class TransferImprovement:
+    """Choose by the improvements that the target and the tasks predict: TAF.
 
     References:
         M. Wistuba, N. Schilling, L. Schmidt-Thieme. Scalable Gaussian process-based transfer surrogates
         for hyperparameter optimization. Machine Learning 107, 2018.
     """
 
-    def policy(told: TargetData) -> Tensor:
-        if not len(told.values):
-            return best_before(setting)
-        seen = told.points, told.values.unsqueeze(-1)
-        return TAF(_fitted(told), setting.tasks, *seen)(setting.points.unsqueeze(-2))
+    def __init__(self, setting: Setting) -> None:
+        self._setting, self.weights = setting, _even(setting)
 
-    return policy
+    def __call__(self, told: TargetData) -> Tensor:
+        if not len(told.values):
+            return best_before(self._setting)
+        seen = told.points, told.values.unsqueeze(-1)
+        acquisition = TAF(_fitted(told), self._setting.tasks, *seen)
+        self.weights = acquisition.task_weights
+        improvement: Tensor = acquisition(self._setting.points.unsqueeze(-2))
+        return improvement
+
+
+def _even(setting: Setting) -> Tensor:
+    """Return equal weights of the tasks, which decide the first choice."""
+    count = setting.tasks.count
+    return setting.points.new_full((count,), 1 / count)
 
 
 def _fitted(told: TargetData) -> SingleTaskGP:

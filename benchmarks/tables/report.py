@@ -144,6 +144,8 @@ REPORTS: dict[str, Page] = {
         "meta.synthetic.benchmark",
         "meta-synthetic.png",
     ),
+    "meta-weights": Page("What similar tasks weigh", "meta.weights", "meta-weights.png"),
+    "meta-many": Page("Regret after ever more earlier tasks", "meta.many"),
     "meta-record": Page("Families of related tasks, evaluated once", "meta.live.pool"),
     "meta-speed": Page("Time, memory and choices of TransferOptimizer", "speed.transfer"),
     "stn": Page(

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from benchmarks.meta import benchmark, families, multi_task
-from benchmarks.meta.benchmark import signed_rank, worse_by
+from benchmarks.meta.benchmark import signed_rank, surely_worse, worse_by
 from benchmarks.meta.families import UNRELATED, Family, Study, twisted
 from benchmarks.meta.methods import METHODS
 from benchmarks.meta.rivals import Setting, on_list, pem_bo, scaml_gp
@@ -31,6 +31,7 @@ def family(monkeypatch):
     monkeypatch.setitem(families.FAMILIES, "small", small_family)
     monkeypatch.setattr(benchmark, "AT", (1, 3, 5, 10))
     monkeypatch.setattr(multi_task, "STEPS", (5, 2))  # enough to see that it plays
+    benchmark.fitted_tasks.cache_clear()
     return "small"
 
 
@@ -150,7 +151,7 @@ def test_the_table_counts_harmed_targets_and_says_how_much():
     line = next(line for line in text.splitlines() if line.startswith("  TAF"))
     cells = line.split()
     assert cells[1] == "2"
-    assert cells[-5:-3] == ["1", "0.300"]  # one of two targets, by .3
+    assert cells[-6:-3] == ["1", "1", "0.300"]  # one of two targets, by .3 on each seed
     assert cells[-3:] == ["1.00", "1.50", "10"]
     ranks = benchmark._ranks({"GP-UCB": stored[:2], "TAF": stored[2:]})
     assert ranks == {"GP-UCB": 1.5, "TAF": 1.5}
@@ -187,6 +188,21 @@ def test_regrets_are_compared_on_average_over_common_seeds():
     assert worse_by(ours, [other]) == []
 
 
+def test_a_target_counts_as_surely_harmed_only_if_its_interval_is_above_zero():
+    plain = [dict(row) for row in rows("GP-UCB", [0.1, 0.1, 0.1], [1.0] * 3) * 3]
+    ours = [dict(row) for row in rows("TAF", [0.1, 0.1, 0.1], [1.0] * 3) * 3]
+    for seed, (one, other) in enumerate(zip(ours, plain, strict=True)):
+        # Worse by .02 on each seed, by .1 on two of six, and by .003 on each.
+        worse = [0.12, 0.2 if seed < 2 else 0.1, 0.103]
+        one.update({"seed": seed, "at 10": worse})
+        other["seed"] = seed
+    assert worse_by(ours, plain) == pytest.approx([0.02, 0.2 / 6, 0.003])
+    assert surely_worse(ours, plain) == 1
+    assert surely_worse(ours[:1], plain) is None
+    assert surely_worse(ours, []) is None
+    assert line_of(benchmark.text([*plain, *ours]), "f, as", "TAF")[-6:-4] == ["2", "1"]
+
+
 def line_of(text, title, name):
     """The cells of a method in the block that has a title."""
     block = text[text.index(title) :]
@@ -212,8 +228,12 @@ def test_targets_that_correlate_with_nothing_come_again_apart():
         {**row, "family": "svm"} for name, some in values.items() for row in rows(name, some, some)
     ]
     text = benchmark.text(stored)
-    assert line_of(text, "svm, as recorded\n", "TransferOptimizer")[-5] == "3"  # harmed of all
-    assert line_of(text, "alone, which correlate", "TransferOptimizer")[-5:-3] == ["3", "0.100"]
+    assert line_of(text, "svm, as recorded\n", "TransferOptimizer")[-6] == "3"  # harmed of all
+    assert line_of(text, "alone, which correlate", "TransferOptimizer")[-6:-3] == [
+        "3",
+        "3",
+        "0.100",
+    ]
     assert line_of(text, "alone, which correlate", "TransferOptimizer")[2] == "0.2000"
     cells = line_of(text, "TransferOptimizer against", "GP-UCB")
     won, exact = ["22", "0", "0", "22", "0.0000"], ["0", "0", "3", "3"]

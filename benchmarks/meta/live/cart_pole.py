@@ -31,16 +31,16 @@ _MASS = _CART + _POLE
 _FARTHEST, _STEEPEST = 2.4, math.radians(12)
 
 
-def _beginnings() -> dict[str, Tensor]:
-    """Return the state in which each task begins."""
+def beginnings(times: int = 1) -> dict[str, Tensor]:
+    """Return the state in which each task begins, of ``times`` as many tasks as are recorded."""
     generator = torch.Generator().manual_seed(0)
 
     def drawn(count: int) -> Tensor:
         return 2 * torch.rand(count, 4, generator=generator, dtype=torch.float64) - 1
 
     target = torch.tensor(_TARGET, dtype=torch.float64)
-    similar = target + _NEAR * drawn(_SIMILAR)
-    dissimilar = torch.tensor(_WIDEST, dtype=torch.float64) * drawn(_DISSIMILAR)
+    similar = target + _NEAR * drawn(times * _SIMILAR)
+    dissimilar = torch.tensor(_WIDEST, dtype=torch.float64) * drawn(times * _DISSIMILAR)
     named = {f"similar {k + 1}": state for k, state in enumerate(similar)}
     return {
         "target": target,
@@ -49,7 +49,7 @@ def _beginnings() -> dict[str, Tensor]:
     }
 
 
-BEGINNINGS = _beginnings()
+BEGINNINGS = beginnings()
 
 
 def stepped(state: Tensor, right: Tensor) -> Tensor:
@@ -97,11 +97,16 @@ def survived(weights: Tensor, state: Tensor) -> Tensor:
 
 def evaluate_all(task: str, configs: Sequence[Config], seeds: Sequence[int]) -> list[float]:
     """Return the values of policies, each on episodes of its own seed."""
+    return values_from(BEGINNINGS[task], configs, seeds)
+
+
+def values_from(beginning: Tensor, configs: Sequence[Config], seeds: Sequence[int]) -> list[float]:
+    """Return the values of policies whose episodes begin beside a state, shape ``(4,)``."""
     rows = [[config[name] for name in SPACE.names] for config in configs]
     weights = torch.tensor(rows, dtype=torch.float64)
     beside = torch.stack([_perturbations(seed) for seed in seeds])
     policies = weights.reshape(-1, 1, 2, 4).expand(-1, _EPISODES, -1, -1)
-    return (survived(policies, BEGINNINGS[task] + beside).mean(-1) / LONGEST).tolist()
+    return (survived(policies, beginning + beside).mean(-1) / LONGEST).tolist()
 
 
 def _perturbations(seed: int) -> Tensor:

@@ -132,6 +132,7 @@ METHODS: Mapping[str, Method] = {
 """Policies by name."""
 
 MAIN, NONE = "two alike, two not", "none alike"
+NONE_AFTER = "none alike, three random first"  # all methods begin alike, as in the paper
 _SIX = ("random", "GP-UCB", "GP-TS", "RM-GP-UCB", "RM-GP-TS", "TransferOptimizer")
 _SOME = ("GP-UCB", "RM-GP-UCB", "RM-GP-TS", "TransferOptimizer")
 _READINGS = ("RM-GP-UCB, authors' beta", "RM-GP-TS, summed")
@@ -164,6 +165,7 @@ CELLS: Mapping[str, Cell] = {
         (*_SOME, *_READINGS, "RM-GP-UCB, even weights", *_POWERS),
         seeds=20,
     ),
+    NONE_AFTER: Cell(Setting(gaps=(4.0,) * 4, first=3), ("GP-UCB", "RM-GP-UCB"), seeds=20),
     "none alike, smooth": Cell(Setting(gaps=(1.5,) * 4, smooth=True), (*_SOME, *_POWERS)),
     "5 observations": Cell(Setting(counts=(5,) * 4), _SOME),
     "50 observations": Cell(Setting(counts=(50,) * 4), _SOME),
