@@ -3,9 +3,9 @@
 import ast
 import importlib
 import inspect
-import math
 import pkgutil
 import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,17 @@ import torch
 
 import botorch_costly as bc
 from tests.cases import slow
-from tests.integrations.pages import names_of
-from tests.pages import PAGES, README, ROOT, code_of, prose_of, section, text_of
+from tests.pages import (
+    PAGES,
+    README,
+    ROOT,
+    code_of,
+    libraries_of,
+    prose_of,
+    section,
+    skip_without,
+    text_of,
+)
 
 ROOMS = ("", ".tuners", ".rewards", ".query", ".acquisition", ".models", ".models.fitting")
 ROOMS += (".kernels", ".optim", ".problems", ".simulation", ".errors", ".bandits")
@@ -119,113 +128,59 @@ def test_files_that_pages_name_exist(page):
 # -- the code runs ---------------------------------------------------------------------------------
 
 
-class Loop:
-    """A training loop so small that all of it is five numbers: what pages leave to the reader."""
-
-    def __init__(self):
-        torch.manual_seed(0)
-        self.network = torch.nn.Linear(2, 1)
-        self.optimizer = torch.optim.SGD(self.network.parameters(), lr=0.1)
-
-    def names(self):
-        space = {"lr": bc.Real(1e-4, 1e-1, log=True), "dropout": bc.Real(0.0, 0.6)}
-        space["policy"] = bc.Choice(["none", "light", "strong"])
-        space, default = bc.SearchSpace(space), {"lr": 1e-2, "dropout": 0.1, "policy": "light"}
-        gain = bc.GainReward("loss")
-        tuner = bc.OnlineTuner(space, horizon=300, start=default)
-        self.train_one_round(**tuner.ask().config)  # pages go on from a run that has begun
-        return {
-            "bc": bc,
-            "torch": torch,
-            "network": self.network,
-            "optimizer": self.optimizer,
-            "train_one_round": self.train_one_round,
-            "loader": range(20),
-            "train_step": self.train_step,
-            "save_checkpoint": self.network.state_dict,
-            "validation_loss": self.validation_loss,
-            "space": space,
-            "default": default,
-            "tuner": tuner,
-            "reward": bc.GuardedReward.of(gain, self.network, self.optimizer),
-            "decision": bc.Decision(round=0, config={"lr": 0.1}, query=True, reason="a page"),
-            "save": self.network.state_dict,
-            "restore": self.network.load_state_dict,
-            "train": self.train,
-            "evaluate": self.evaluate,
-            "budget": 220.0,
-            "accuracy": self.accuracy,
-        }
-
-    def train(self, lr, *, resume, since, until, **_):
-        return [1 - 1 / (1 + lr * at) for at in range(since + 1, until + 1)], float(until - since)
-
-    def evaluate(self, C, gamma, *, fraction):
-        return abs(math.log10(C * gamma)) / fraction**0.1, 40 * fraction + 20
-
-    def accuracy(self, lr, dropout):
-        return 1 - abs(math.log10(lr) + 2) / 10 - (dropout - 0.2) ** 2
-
-    def train_one_round(self, lr, **_):
-        self.optimizer.param_groups[0]["lr"] = lr
-        for _ in range(3):  # of fewer steps a session says that the run is too short
-            self.optimizer.zero_grad()
-            self.loss().backward()
-            self.optimizer.step()
-
-    def train_step(self, batch):
-        self.train_one_round(lr=0.1)
-        return self.loss().detach()
-
-    def loss(self):
-        return (self.network(torch.eye(2)) - 1).square().mean()
-
-    def validation_loss(self):
-        return self.loss().item()
+# These take more than a few seconds.
+SLOW = {"curves", "optuna", "pictures", "several", "subsets"}
+# Libraries that a page needs and does not import itself.
+NEEDS = {"trackers": ["tensorboard"]}
+# Or Ray writes a token to the home folder, and reports its use.
+RAY = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+WITH_CODE = [page for page in PAGES if code_of(page) and page.name != "CONTRIBUTING.md"]
 
 
-SLOW = {"optuna", "pictures", "subsets", "states"}
-
-
-def shorter(block, page):
-    """Play 60 rounds of a loop of 300, which another test plays to its end; a state knows its horizon."""
-    return block if page.stem == "states" else re.sub(r"\b300\b", "60", block)
+def run(page):
+    """Run the blocks of a page as one program, as a reader pastes them; return its names."""
+    program = {"__name__": "__main__"}
+    state = torch.get_rng_state()
+    torch.manual_seed(0)
+    try:
+        for number, block in enumerate(code_of(page), 1):
+            exec(compile(block, f"{page.name}, block {number}", "exec"), program)
+    finally:
+        torch.set_rng_state(state)
+    return program
 
 
 @pytest.mark.parametrize(
     "page",
-    [
-        slow(page) if page.stem in SLOW else page
-        for page in PAGES
-        if code_of(page) and page.name != "CONTRIBUTING.md"
-    ],
+    [slow(page) if page.stem in SLOW else page for page in WITH_CODE if page != README],
     ids=lambda page: page.stem,
 )
 def test_code_of_pages_runs(page, tmp_path, monkeypatch, capsys):
+    code = "\n".join(code_of(page))
+    if skip_without([*libraries_of(code), *NEEDS.get(page.stem, ())]):
+        warnings.simplefilter("ignore")  # those of the libraries, until the end of the test
     monkeypatch.chdir(tmp_path)
-    rows = [f"{data},{lr},{1 - lr}" for data in ("iris", "wine") for lr in (1e-3, 1e-2, 5e-2)]
-    Path("studies.csv").write_text("\n".join(["dataset,lr,accuracy", *rows]))
-    state = torch.get_rng_state()
-    try:
-        names = {**Loop().names(), **names_of(page)}
-        for i, block in enumerate(code_of(page)):
-            exec(compile(shorter(block, page), f"{page.name}, block {i + 1}", "exec"), names)
-    finally:
-        torch.set_rng_state(state)
+    for name, value in RAY.items():
+        monkeypatch.setenv(name, value)
+    run(page)
 
 
-def test_the_first_example_of_the_readme_plays_a_whole_run(tmp_path, monkeypatch, capsys):
+def test_a_block_that_leaves_a_name_to_the_reader_fails(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```python\nx = 1\n```\n\n```python\nprint(x, bc)\n```\n")
+    with pytest.raises(NameError, match="bc"):
+        run(page)
+
+
+def test_the_code_of_the_readme_plays_a_whole_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    names = Loop().names()
-    block = code_of(README)[0]
-    tree = ast.parse(block)
-    lines = block.splitlines()
-    assert sum(bool(line.strip()) for line in lines) <= 12
-    assert any(isinstance(node, ast.For) for node in tree.body)
-    exec(compile(block, "README.md", "exec"), names)
-    session = names["session"]
+    first = code_of(README)[0]
+    assert sum(bool(line.strip()) for line in first.splitlines()) <= 24
+    assert any(isinstance(node, ast.For) for node in ast.parse(first).body)
+    session = run(README)["session"]
     assert len(session.decisions) == 300
     assert len(session.observations) == session.queries > 10
+    assert Path("best.pt").exists()
 
 
 # -- the glossary ----------------------------------------------------------------------------------

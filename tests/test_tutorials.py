@@ -8,12 +8,13 @@ so that all cells of a notebook run within seconds.
 import ast
 import importlib
 import json
-import sys
 import types
 from pathlib import Path
 
 import pytest
 import torch
+
+from tests.pages import libraries_of, skip_without
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "tutorials").glob("*.ipynb"))
@@ -45,19 +46,8 @@ def is_parameters(cell):
     return "parameters" in cell["metadata"].get("tags", [])
 
 
-def libraries(notebook):
-    """Names of the packages that the cells of a notebook import, whatever they are."""
-    for cell in code_cells(notebook):
-        for node in ast.walk(ast.parse(source(cell))):
-            if isinstance(node, ast.Import):
-                yield from (alias.name.split(".")[0] for alias in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                yield node.module.split(".")[0]
-
-
 def skip_without_libraries(notebook):
-    for library in sorted(set(libraries(notebook)) - {"botorch_costly", *sys.stdlib_module_names}):
-        pytest.importorskip(library, reason=f"the notebook needs {library}")
+    skip_without(libraries_of("\n\n".join(source(cell) for cell in code_cells(notebook))))
 
 
 def imported(tree):
