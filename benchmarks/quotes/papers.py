@@ -7,7 +7,7 @@ from benchmarks.quotes.quote import Quote, Value
 from benchmarks.quotes.rows import less, row, rows, stored
 from benchmarks.quotes.searches import after, known_at, live_machines, machines, smallest, sums
 from benchmarks.quotes.speed import claims
-from benchmarks.quotes.training import losses, top
+from benchmarks.quotes.training import losses, queries, top
 from benchmarks.tables.paper import FORGETTING_RATES, TABLE_A2
 from benchmarks.tables.table_a2 import MERGED
 from benchmarks.tables.table_a2_report import agreement, table_of
@@ -156,8 +156,26 @@ QUOTES = (
     ),
     Quote(
         CE_GP_UCB,
-        "| #, #, #: κ = .7 ends behind never tuning (#) |",
+        "| #, #, #: κ = .7 ends behind never tuning (#);",
         lambda: losses("confidence 0.7", "confidence 0.8", "static grid", "train only"),
+    ),
+    Quote(
+        CE_GP_UCB,
+        "a middle-sized network #, #, never tuning #, always # |",
+        lambda: [
+            row("stn", recipe="middle", method=method)["validation_loss"]
+            for method in ("confidence 0.7", "confidence 0.8", "train only", "train and tune")
+        ],
+    ),
+    Quote(
+        CE_GP_UCB,
+        "With the paper's, κ = .7 # at # of # queries (four seeds), a coin # (three)",
+        lambda: [
+            top("confidence 0.7, accuracy")[0],
+            queries("confidence 0.7, accuracy"),
+            queries("full, accuracy"),
+            top("coin for 0.7, accuracy")[0],
+        ],
     ),
     Quote(
         CE_GP_UCB,

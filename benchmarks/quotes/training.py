@@ -23,6 +23,8 @@ _LINES = {
     "one half each | # (#) | | #": "fixed 0.5",
     "a random schedule | # (#) | # (#) | #": "random schedule",
     "none but half of the crops | # (#) | # (#) | #": "off",
+    "likewise, confidence at the lowest threshold | # (#) | # (#) | #": "confidence 0.7, accuracy",
+    "likewise, a coin for its rule | # (#) | # (#) | #": "coin for 0.7, accuracy",
     "one random operation a picture | # (#) | # (#) | #": "one operation",
     "SimCLR's authors' for CIFAR-10 | # (#) | # (#) | #": "expert",
     "tuned, full feedback | # (#) | # (#) | #": "full feedback",
@@ -52,24 +54,25 @@ def _less(method: str, other: str) -> tuple[float, float]:
     return mean_error([100 * (ours - theirs) for ours, theirs in pairs])
 
 
-def _queries(method: str) -> float:
+def queries(method: str) -> float:
+    """Return the mean number of queries of a contrastive training."""
     return fmean(run["queries"] for run in _contrastive()[method].values())
 
 
 def _percent(method: str) -> float:
-    return 100 * _queries(method) / _queries("full feedback")
+    return 100 * queries(method) / queries("full feedback")
 
 
 def _line(method: str) -> list[Value]:
     less = () if method == "fixed 0.5" else _less(method, "fixed 0.5")
-    return [*top(method), *less, _queries(method)]
+    return [*top(method), *less, queries(method)]
 
 
 def _priced_line() -> list[Value]:
     both = ("priced, 60 %", "priced")
     return [
         *(60, 50, *top(both[0]), *top(both[1])),
-        *(*_less(both[0], "fixed 0.5"), *_less(both[1], "fixed 0.5"), *map(_queries, both)),
+        *(*_less(both[0], "fixed 0.5"), *_less(both[1], "fixed 0.5"), *map(queries, both)),
     ]
 
 
@@ -86,7 +89,7 @@ def _rules() -> list[Value]:
 
 def _of_the_time() -> list[Value]:
     """Return the least and most share of the tuner, and of the queries, in per cent."""
-    tuned = [m for m in _contrastive() if _queries(m) > 0 and m != "full, learned"]
+    tuned = [m for m in _contrastive() if queries(m) > 0 and m != "full, learned"]
 
     def shares(column: str) -> list[float]:
         return [
@@ -262,6 +265,15 @@ def _step(network: str) -> list[Value]:
     return [results["batch"], plain, ours, ours / plain, results["tuning"], results["validation"]]
 
 
+def _middle() -> list[Value]:
+    train, tune, high, low = (
+        row("stn", recipe="middle", method=method)
+        for method in ("train only", "train and tune", "confidence 0.8", "confidence 0.7")
+    )
+    loss, asked = "validation_loss", "queries"
+    return [*(run[loss] for run in (train, tune, high, low)), high[asked], low[asked]]
+
+
 QUOTES = (
     *(
         Quote(AUGMENTATION, f"| {line} |", partial(_line, method))
@@ -278,6 +290,11 @@ QUOTES = (
         " #); priced queries at # and # % are # and # below full feedback (# and #). A coin at # %"
         " is as good",
         _rules,
+    ),
+    Quote(
+        AUGMENTATION,
+        "With the paper's reward** the lowest threshold ends # (standard error #) above a coin",
+        lambda: list(_less("confidence 0.7, accuracy", "coin for 0.7, accuracy")),
     ),
     Quote(
         AUGMENTATION,
@@ -361,6 +378,12 @@ QUOTES = (
         AUGMENTATION,
         "tuning gains # points in the run itself. The default keeps # of that",
         _kept,
+    ),
+    Quote(
+        STN,
+        "**A middle-sized network** (`--middle`, one seed): never tuning #, dense tuning #, the"
+        " confidence rules # and # with # and # queries",
+        _middle,
     ),
     Quote(
         STN,
