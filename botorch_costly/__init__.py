@@ -161,8 +161,6 @@ if not TYPE_CHECKING:
                 "tasks_from_history",
                 "tasks_from_mlflow",
                 "tasks_from_wandb",
-                "tasks_from_mlflow",
-                "tasks_from_wandb",
             ),
             "task_records": ("Task",),
             "transfer_records": ("TransferDecision",),

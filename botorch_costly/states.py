@@ -33,7 +33,7 @@ class Stateful(Protocol):
 
 
 def read_plain(file: Any, device: str | None = None) -> Any:
-    """Return what a file holds in tensors and plain values; nothing in it is executed.
+    """Return the tensors and plain values of a file; no code of the file is executed.
 
     Args:
         file: Path, or an open binary file.

@@ -324,8 +324,7 @@ def load(
 ) -> None:
     """Load the states that ``save`` wrote into objects that were built with equal options.
 
-    A copy of each former state is kept meanwhile, on the device of the object. Nothing in the file is
-    executed.
+    A copy of each former state is kept meanwhile, on its device. No code of the file is executed.
 
     Args:
         path: Path of the file.
@@ -375,12 +374,9 @@ def _load_part(name: str, stateful: Stateful, state: Any, changed: list[str] | N
 
 
 def read(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Any]:
-    """Return all states of a file that ``save`` wrote; raise if one of the names is missing.
+    """Return all states of a file that ``save`` wrote; raise as ``load`` if one of the names is missing.
 
-    Raises:
-        FileNotFoundError: If there is no such file.
-        UnsafeVersionError: If this version of torch reads files unsafely.
-        StateMismatchError: If ``save`` did not write the file, or a name is missing.
+    A file that is not there, or that this version of torch reads unsafely, has errors of its own.
     """
     try:
         states = read_plain(path, device="cpu")

@@ -52,7 +52,7 @@ def tasks_from_wandb(
         >>> iris.name, dict(iris.configs[0]), iris.values, iris.costs
         ('iris', {'model.lr': 0.1}, (0.3,), (9.0,))
     """
-    given = _listed(runs, ("state", "config", "summary"), "runs of wandb.Api().runs(..)")
+    given = _listed(runs, metric, ("state", "config", "summary"), "runs of wandb.Api().runs(..)")
     finished = [run for run in given if run.state == "finished"]
     found = [
         _Run(
@@ -97,7 +97,7 @@ def tasks_from_mlflow(
         ('7', {'lr': 0.1, 'kernel': 'rbf'}, (0.9,), (2.5,))
     """
     wanted = 'runs of mlflow.search_runs(output_format="list")'
-    given = _listed(runs, ("data", "info"), wanted)
+    given = _listed(runs, metric, ("data", "info"), wanted)
     finished = [run for run in given if run.info.status == "FINISHED"]
     found = [
         _Run(
@@ -111,8 +111,9 @@ def tasks_from_mlflow(
     return _tasks(found, len(given), metric, task, names, written=True)
 
 
-def _listed(runs: Any, attributes: Sequence[str], expected: str) -> list[Any]:
+def _listed(runs: Any, metric: Any, attributes: Sequence[str], expected: str) -> list[Any]:
     """Return the runs as a list, after checks."""
+    check(isinstance(metric, str), "metric", "the name of a metric", metric)
     is_series = isinstance(runs, Iterable) and not isinstance(runs, str | bytes | Mapping)
     check(is_series, "runs", expected, type(runs).__name__)
     listed = list(runs)
@@ -162,7 +163,6 @@ def _tasks(
     written: bool = False,
 ) -> list[Task]:
     """Return the studies of runs; ``written`` says that settings are texts."""
-    check(isinstance(metric, str), "metric", "the name of a metric", metric)
     check(names is None or isinstance(names, list | tuple), "names", "a list of settings", names)
     wanted = {*(names or ()), *([] if task is None else [task])}
     kept = [run for run in runs if run.value is not None and wanted <= run.settings.keys()]

@@ -19,7 +19,7 @@ from benchmarks.training.picture_run import Batches, Kept, pictures_of
 from benchmarks.training.schedule import benchmark, timing
 from benchmarks.training.schedule.benchmark import text, with_grid
 from benchmarks.training.schedule.methods import METHODS, policy_of
-from benchmarks.training.schedule.recipes import CPU, MIDDLE, PUBLISHED, TRAIN, TUNE, tiny
+from benchmarks.training.schedule.recipes import CPU, TRAIN, TUNE, tiny
 from benchmarks.training.schedule.run import ScheduleProblem, measured
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, StateMismatchError
 from tests.benchmarks.test_online_suite import same_state, seeded
@@ -394,19 +394,3 @@ def test_a_step_is_timed_beside_the_plain_one(tmp_path, monkeypatch, capsys):
     good, bad = {**timed, "plain": 1.0, "self-tuning": 1.6}, {**timed, "self-tuning": 1e9}
     assert "1.6 holds" in timing.text([good])
     assert "DOES NOT HOLD" in timing.text([bad])
-
-
-def test_the_settings_of_the_processor_have_as_many_steps():
-    def steps(recipe):
-        return recipe.horizon * recipe.steps
-
-    assert steps(CPU) == steps(MIDDLE) == 2_000
-    assert CPU.validation / CPU.steps == MIDDLE.validation / MIDDLE.steps  # queries cost alike
-
-
-def test_the_published_setting_is_that_of_the_paper():
-    sizes = PUBLISHED.train, PUBLISHED.validation, PUBLISHED.epochs, PUBLISHED.learning_rate
-    assert sizes == (4_000, 1_000, 150, 0.1)
-    assert [round(150 * share) for share in PUBLISHED.decays] == [60, 100, 120]
-    assert len(PUBLISHED.plan) == 13
-    assert len(PUBLISHED.hyperparameters) == 13 + 8

@@ -111,6 +111,19 @@ def test_other_things_are_refused(read, runs):
         read(runs, "loss")
 
 
+@pytest.mark.parametrize("metric", [None, 3, ["loss"]])
+@pytest.mark.parametrize(
+    ("read", "run"),
+    [
+        (bc.tasks_from_wandb, of_wandb({"lr": 0.1}, loss=0.3)),
+        (bc.tasks_from_mlflow, of_mlflow({"lr": "0.1"}, {"loss": 0.3})),
+    ],
+)
+def test_a_metric_is_a_name(read, run, metric):
+    with pytest.raises(InvalidArgumentError, match="metric: Expected the name of a metric"):
+        read([run], metric)
+
+
 @pytest.mark.parametrize("options", [{"names": "lr"}, {"task": "data"}, {"names": ["rate"]}])
 def test_what_no_run_has_is_said(options):
     with pytest.raises(InvalidArgumentError, match=r"names|data|rate"):
