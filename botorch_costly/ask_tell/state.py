@@ -24,6 +24,7 @@ STATE_VERSION = 5
 _ONCE = {
     "dtype": "torch.float64",
     "overhead": "None",
+    "start": "None",
     "tasks": repr(digest_of([])),
     "robust.summed": "False",
 }
