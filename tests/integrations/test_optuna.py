@@ -311,7 +311,7 @@ def test_what_is_refused(earlier, monkeypatch):
     with pytest.raises(InvalidArgumentError, match="batch"):
         optuna.create_study(sampler=other).ask().suggest_int("batch", 1, 9)
     monkeypatch.setattr("botorch_costly.integrations.extras.version", lambda _: "3.6.1")
-    with pytest.raises(MissingExtraError, match=r"botorch_costly\[optuna\]"):
+    with pytest.raises(MissingExtraError, match="pip install 'optuna"):
         TransferSampler([earlier])
 
 

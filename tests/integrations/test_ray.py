@@ -251,7 +251,7 @@ def test_bad_optimizers_and_older_libraries_are_refused(monkeypatch):
     with pytest.raises(InvalidArgumentError, match="resumes=False"):
         OfflineSearcher(CurveTrials(resumes, "epochs", shortest=1, longest=LONGEST))
     monkeypatch.setattr(extras, "version", lambda package: "2.0.0")
-    with pytest.raises(MissingExtraError, match=r"botorch_costly\[ray\]"):
+    with pytest.raises(MissingExtraError, match="pip install 'ray"):
         searcher()
 
 

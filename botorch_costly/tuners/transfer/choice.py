@@ -90,7 +90,10 @@ class TransferStrategy(Strategy):
         proposed = self._pool[:0] if proposed is None else proposed.to(tasks.inputs)
         if listed is not None:
             proposed = listed[torch.cdist(proposed, listed).argmin(-1)]
-        best = self._pool[_portfolio(tasks, self._pool, warm_start)]
+        known = self._pool
+        if tasks.count == 1 and has_units and isinstance(robust, ByEvidence):
+            known, warm_start = _observed(tasks, self._pool, listed), max(warm_start, 1)
+        best = known[_portfolio(tasks, known, warm_start)]
         begun = torch.cat([proposed, best])
         spread = self._drawn(SPREAD if len(proposed) and not has_units else 0, begun)
         self._first = torch.cat([begun, spread])
@@ -314,6 +317,19 @@ def _fixed_pool(space: SearchSpace, tasks: TaskEnsemble) -> Tensor:
     order = best.values[best.values > -torch.inf].argsort(descending=True, stable=True)
     pool = torch.cat([sobol(space, _EVERYWHERE, seed=0).to(inputs), inputs[order[:_OF_TASKS]]])
     return space.round(pool).unique(dim=0)
+
+
+def _observed(tasks: TaskEnsemble, pool: Tensor, listed: Tensor | None) -> Tensor:
+    """Return the configurations that a single study has observed, those of a list if there is one.
+
+    Of few values a single process often learns that a parameter does not matter, and its largest mean is
+    at an edge where nothing was observed. Several studies correct each other.
+    """
+    observed = tasks.inputs[0, tasks.seen[0]]
+    if listed is None:
+        return observed
+    here = among(listed, observed, SAME)
+    return listed[here] if bool(here.any()) else pool
 
 
 def _portfolio(tasks: TaskEnsemble, pool: Tensor, count: int) -> Tensor:

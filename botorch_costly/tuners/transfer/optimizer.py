@@ -54,7 +54,8 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
         space: Search space of the configurations.
         tasks: Earlier studies, with values of the same metric in the same direction, or ``Task.advice``,
             whose first complete proposal is evaluated first; if all tasks are advice, two random
-            configurations follow. A few values of a study that lie far off all
+            configurations follow. By evidence, a single study's best observed configuration is evaluated
+            first. A few values of a study that lie far off all
             others are left out, and a warning is logged. Of a study with more than 1,500 values, 1,500
             are read, evenly spread over their ranks.
         candidates: Configurations to choose from, each once; the whole space if omitted.
