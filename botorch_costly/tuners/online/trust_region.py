@@ -12,6 +12,8 @@ excursion, so a run on which nothing is better makes few excursions, and one on 
 them at once.
 """
 
+import functools
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import median
@@ -24,10 +26,37 @@ from botorch_costly.parameters import Plain, Real
 from botorch_costly.plain import as_number
 from botorch_costly.space import SearchSpace
 
+_logger = logging.getLogger(__name__)
 RECENT = 4  # rewards at home that an excursion has to exceed
 _FREE = 0.5  # of its range that a free real may differ from home
 _MOST_FAILURES = 5  # that lengthen the stay at home: 31 intervals
 _MOST_SUCCESSES = 9  # that widen the region: a factor of 1.5 becomes 58
+
+
+def log_limits(limits: Mapping[str, tuple[float, float]], space: SearchSpace) -> None:
+    """Log in one line which ranges of a space a trust region cuts; nothing if it cuts none.
+
+    Args:
+        limits: Least and largest value by name, of the first region of a run.
+        space: The space.
+    """
+    whole = {name: kind for name, kind in space.parameters if isinstance(kind, Real)}
+    cut = [
+        f"{name} {low:.3g} to {high:.3g} (of {whole[name].low:.3g} to {whole[name].high:.3g})"
+        for name, (low, high) in limits.items()
+        if low > whole[name].low or high < whole[name].high
+    ]
+    if cut:
+        _log_once(
+            f"The trust region around the start cuts the space at first: {', '.join(cut)}. It moves and "
+            "widens with success; limits=Limits(rate_factor=) sets its first factor, math.inf none."
+        )
+
+
+@functools.cache
+def _log_once(text: str) -> None:
+    """Log a line once in a process, however many runs of the same space it makes."""
+    _logger.warning("%s", text)
 
 
 class StepLimits:
