@@ -9,6 +9,7 @@ from botorch_costly.ask_tell.rows import cell_of, columns_of, row_of
 from botorch_costly.records import Decision, Plain
 from botorch_costly.reports.saved_run import SavedRun
 from botorch_costly.schedule import Schedule
+from botorch_costly.tuners.online.trust_region import cut_by
 
 _LATEST = 5  # number of queries in a report
 
@@ -77,6 +78,7 @@ def facts_of(run: SavedRun) -> dict[str, str]:
         "queries": _queries(run),
         "query rule": query_rule_of(run),
         "spent": _spent(run),
+        "trust region": cut_by(run.limits[-1][1], run.space) if run.limits else "",
     }
     if run.best is not None and run.best.reward is not None:
         reward = f"{run.best.reward:.4g} in round {run.best.round}"

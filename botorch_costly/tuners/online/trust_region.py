@@ -12,7 +12,6 @@ excursion, so a run on which nothing is better makes few excursions, and one on 
 them at once.
 """
 
-import functools
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -40,23 +39,28 @@ def log_limits(limits: Mapping[str, tuple[float, float]], space: SearchSpace) ->
         limits: Least and largest value by name, of the first region of a run.
         space: The space.
     """
-    whole = {name: kind for name, kind in space.parameters if isinstance(kind, Real)}
-    cut = [
-        f"{name} {low:.3g} to {high:.3g} (of {whole[name].low:.3g} to {whole[name].high:.3g})"
-        for name, (low, high) in limits.items()
-        if low > whole[name].low or high < whole[name].high
-    ]
-    if cut:
-        _log_once(
-            f"The trust region around the start cuts the space at first: {', '.join(cut)}. It moves and "
-            "widens with success; limits=Limits(rate_factor=) sets its first factor, math.inf none."
+    if cut := cut_by(limits, space):
+        _logger.info(
+            "The trust region around the start cuts the space at first: %s. It moves and widens with "
+            "success; limits=Limits(rate_factor=) sets its first factor, math.inf none.",
+            cut,
         )
 
 
-@functools.cache
-def _log_once(text: str) -> None:
-    """Log a line once in a process, however many runs of the same space it makes."""
-    _logger.warning("%s", text)
+def cut_by(limits: Mapping[str, tuple[float, float]], space: SearchSpace) -> str:
+    """Return the ranges that limits cut as text; "" if they cut none.
+
+    Example:
+        >>> space = SearchSpace({"lr": Real(1e-4, 1e-1, log=True)})
+        >>> cut_by({"lr": (0.01, 0.02)}, space), cut_by({"lr": (1e-4, 1e-1)}, space)
+        ('lr 0.01 to 0.02 (of 0.0001 to 0.1)', '')
+    """
+    whole = {name: kind for name, kind in space.parameters if isinstance(kind, Real)}
+    return ", ".join(
+        f"{name} {low:.3g} to {high:.3g} (of {whole[name].low:.3g} to {whole[name].high:.3g})"
+        for name, (low, high) in limits.items()
+        if low > whole[name].low or high < whole[name].high
+    )
 
 
 class StepLimits:

@@ -3,13 +3,13 @@
 The kind: a space is cut, and nobody is told.
 """
 
+import logging
 import math
 
 import pytest
 
 import botorch_costly as bc
-from botorch_costly.reports import SavedRun
-from botorch_costly.tuners.online import trust_region
+from botorch_costly.reports import SavedRun, text_of
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "dropout": bc.Real(0.0, 0.8)})
 START = {"lr": 1e-2, "dropout": 0.4}
@@ -55,16 +55,22 @@ def test_they_are_saved_and_a_state_of_before_has_none():
     assert SavedRun.from_state({**state, "region": before}).limits == ()
 
 
-def test_a_cut_space_is_logged_once(caplog):
-    trust_region._log_once.cache_clear()
-    for _ in range(2):
-        tuned(3)
+def test_a_cut_space_is_logged_once_in_a_run(caplog):
+    caplog.set_level(logging.INFO)
+    tuned(60)
     message = (
         "The trust region around the start cuts the space at first: lr 0.00667 to 0.015 (of 0.0001 to "
         "0.1). It moves and widens with success; limits=Limits(rate_factor=) sets its first factor, "
         "math.inf none."
     )
     assert [record.getMessage() for record in caplog.records] == [message]
+
+
+def test_a_report_has_the_latest_limits():
+    tuner, _ = tuned(60)
+    low, high = tuner.trust_regions[-1][1]["lr"]
+    expected = f"trust region: lr {low:.3g} to {high:.3g} (of 0.0001 to 0.1)"
+    assert expected in text_of(SavedRun.from_state(tuner.state_dict()))
 
 
 @pytest.mark.parametrize(
@@ -77,6 +83,7 @@ def test_a_cut_space_is_logged_once(caplog):
     ids=["no start", "no factor", "a narrow space"],
 )
 def test_a_space_that_is_not_cut_is_not_logged(space, options, caplog):
-    trust_region._log_once.cache_clear()
-    tuned(3, space, **options)
+    caplog.set_level(logging.INFO)
+    tuner, _ = tuned(3, space, **options)
     assert not caplog.records
+    assert "trust region" not in text_of(SavedRun.from_state(tuner.state_dict()))
