@@ -83,9 +83,8 @@ def explore_run(
     for row, (name, points) in enumerate(drawn, len(names) + 1):
         _add_points(figure, row, name, points, texts)
     figure.update_xaxes(title_text="round", row=len(names) + len(drawn), col=1)
-    legend = legend_of(space, limits).replace("grey areas: outside the", "dotted lines: the")
-    font = {"size": 12}
-    figure.update_layout(title={"text": legend, "font": font, "x": 1, "xanchor": "right"})
+    legend = {"text": legend_of(space, limits), "font": {"size": 12}, "x": 1, "xanchor": "right"}
+    figure.update_layout(title=legend)
     return figure
 
 
@@ -160,7 +159,7 @@ def _add_limits(
         shown = [math.log10(end) for end in ends] if log and low > 0 else ends
         figure.update_yaxes(range=shown, row=row, col=1)
     if steps is not None:
-        line = {"color": BLACK, "width": 1, "dash": "dot", "shape": "hv"}
+        line = {"color": BLACK, "width": 1, "dash": "dash", "shape": "hv"}
         for side in (steps.low, steps.high):
             figure.add_scatter(
                 x=steps.rounds, y=side, mode="lines", line=line, hoverinfo="skip", row=row, col=1

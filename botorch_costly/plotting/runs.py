@@ -52,7 +52,7 @@ def plot_schedule(
     """Draw each hyperparameter over the rounds, and below them rewards and metrics that were told.
 
     Dots mark rounds with a query, crosses failed queries. With a space, grey lines are the bounds of a
-    hyperparameter; with limits, what lies outside of the trust region is grey.
+    hyperparameter; with limits, those of the trust region are dashed, and what lies outside is grey.
 
     If best values are passed, a dotted line is the best value by the posterior mean, with the other
     hyperparameters as in the incumbent of the round. Shaded values are less than one and two standard
@@ -103,7 +103,7 @@ def plot_schedule(
     panels[-1].set_xlabel("round")
     whole_rounds(panels[-1])
     if axes is None:
-        title = "; ".join([legend_of(space, limits), *([_BESTS] if bests else [])])
+        title = "\n".join([legend_of(space, limits), *([_BESTS] if bests else [])])
         panels[0].set_title(title, loc="right", fontsize="small")
         panels[0].figure.align_ylabels(panels)
     return panels
@@ -112,7 +112,7 @@ def plot_schedule(
 def legend_of(space: SearchSpace | None, limits: Limits) -> str:
     """Return what the marks in the panels of hyperparameters mean."""
     bounds = ["grey lines: bounds"] if space is not None else []
-    region = ["grey areas: outside the trust region"] if limits else []
+    region = ["dashed: trust region"] if limits else []
     return "; ".join(["dots: rounds with a query", *bounds, *region])
 
 
@@ -208,12 +208,15 @@ def _draw_bounds(ax: "Axes", parameter: Parameter | None) -> None:
 
 
 def _draw_limits(ax: "Axes", steps: Steps | None) -> None:
-    """Shade what lies outside of the limits."""
+    """Draw the limits, and shade what lies outside of them."""
     if steps is None:
         return
     ends = ax.get_ylim()
     for outer, inner in zip(ends, (steps.low, steps.high), strict=True):
-        ax.fill_between(steps.rounds, outer, inner, step="post", color=REGION, lw=0, zorder=0)
+        ax.fill_between(steps.rounds, outer, inner, step="post", color=REGION, lw=0, zorder=-1)
+        # The line is visible where the best values are shaded, too.
+        style: Any = {"drawstyle": "steps-post", "linewidth": 0.8, "zorder": 0.5}
+        ax.plot(steps.rounds, inner, "--", color=BLACK, **style)
     ax.set_ylim(ends)
 
 

@@ -188,6 +188,6 @@ def test_the_axis_shows_the_bounds_and_what_lies_outside_of_the_limits(decisions
     edges = [path.vertices for area in (below, above) for path in area.get_paths()]
     assert {0.01} == {y for y in edges[0][:, 1].tolist() if y != pytest.approx(low)}
     assert {0.2, 0.9} == {y for y in edges[1][:, 1].tolist() if y != pytest.approx(high)}
-    legend = "dots: rounds with a query; grey lines: bounds; grey areas: outside the trust region"
+    legend = "dots: rounds with a query; grey lines: bounds; dashed: trust region"
     assert axes[0].get_title(loc="right") == legend
     assert [len(ax.collections) for ax in axes[1:]] == [0, 0]
