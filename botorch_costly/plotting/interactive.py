@@ -22,7 +22,7 @@ from botorch_costly.plotting.bounds import (
     span_of,
     steps_of,
 )
-from botorch_costly.plotting.runs import legend_of, metrics_of
+from botorch_costly.plotting.runs import UNITLESS, legend_of, metrics_of
 from botorch_costly.plotting.style import BLACK, CYCLE, VERMILION
 from botorch_costly.records import Decision, Observation
 from botorch_costly.space import SearchSpace
@@ -175,7 +175,7 @@ def _add_points(
 ) -> None:
     """Draw rewards, or metrics on an axis that suits them; those beyond it are triangles at its top."""
     values = [value for _, value in points]
-    span = Span(log=False, most=math.inf) if name == "reward" else span_of(values)
+    span = Span(log=False, most=math.inf) if name in UNITLESS else span_of(values)
     marker = {
         "color": [BLACK if value <= span.most else VERMILION for value in values],
         "symbol": ["circle" if value <= span.most else "triangle-up" for value in values],

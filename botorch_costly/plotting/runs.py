@@ -35,6 +35,7 @@ from botorch_costly.tuners.online import BestValues
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+UNITLESS = ("reward", "value")  # which may have either sign, and whose outliers may be the best
 _BESTS = "dotted: believed best; shaded: at most 1 and 2 std behind it"
 
 
@@ -241,7 +242,7 @@ def _draw_rewards(ax: "Axes", observations: Sequence[Observation], metric: str) 
 
 def _draw_points(ax: "Axes", points: Sequence[tuple[int, float]], name: str) -> None:
     """Draw rewards, or metrics on an axis that suits them; those beyond it are triangles at its top."""
-    span = span_of([value for _, value in points]) if points and name != "reward" else None
+    span = span_of([value for _, value in points]) if points and name not in UNITLESS else None
     most = math.inf if span is None else span.most
     shown = [point for point in points if point[1] <= most]
     ax.plot(*columns_of(shown, 2), "o", color=BLACK, markersize=3)
