@@ -71,7 +71,9 @@ class Training:
             decision = tuner.ask()
             self._train_one_round(**decision.config)
             if decision.query:
-                show(decision, tuner.tell(decision, self.reward(self._loss(), decision)))
+                loss = self._loss()
+                told = tuner.tell(decision, self.reward(loss, decision), metric=loss)
+                show(decision, told)
 
     def accuracy(self) -> float:
         """Return the test accuracy."""

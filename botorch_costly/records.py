@@ -17,7 +17,7 @@ from botorch_costly.errors import (
     check_nonnegative,
     check_rate,
 )
-from botorch_costly.plain import PLAIN, Plain, is_plain, listed, plain, tupled
+from botorch_costly.plain import PLAIN, Plain, as_number, is_plain, listed, plain, tupled
 
 
 class FrozenConfig(dict[str, Plain]):
@@ -255,6 +255,8 @@ class Observation:
         seconds: The cost of the query in seconds, if known.
         variance: The variance of the reward beyond that of a query of the whole validation set, in units
             of the reward squared.
+        metric: The metric as it was measured, such as a validation loss, which may be NaN or infinite;
+            None if it was not told. It is for logs and reports: no decision depends on it.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type or range, or a failed query has a reward.
@@ -268,6 +270,7 @@ class Observation:
     failed: bool = False
     seconds: float | None = None
     variance: float = 0.0
+    metric: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "round", check_count("round", self.round))
@@ -281,6 +284,10 @@ class Observation:
         if self.seconds is not None:
             check_nonnegative("seconds", self.seconds)
         check_nonnegative("variance", self.variance)
+        if self.metric is not None:
+            metric = as_number("metric", self.metric)
+            # A NaN equals itself only as the same object, and records are compared.
+            object.__setattr__(self, "metric", math.nan if math.isnan(metric) else metric)
 
     @property
     def id(self) -> int:

@@ -11,7 +11,9 @@ from botorch_costly.demo import BAD, GOOD, SPACE, Training, demo, examples_of
 from botorch_costly.reports import saved_runs
 from botorch_costly.tuners import FixedTuner
 
-LINE = re.compile(r"^round (\d+)/(\d+) \[[#.]{24}\] queries (\d+)/(\d+)( reward \S+)?  lr=")
+LINE = re.compile(
+    r"^round (\d+)/(\d+) \[[#.]{24}\] queries (\d+)/(\d+)( reward \S+)? metric \S+  lr="
+)
 
 
 def lines_of(**options):
@@ -78,7 +80,9 @@ def test_the_run_can_be_kept_and_reported(tmp_path, monkeypatch, capsys):
     (run,) = saved_runs("run.pt")
     assert (run.rounds, run.horizon, run.budget) == (8, 8, 2)
     assert main(["report", "run.pt"]) == 0
-    assert capsys.readouterr().out.startswith("run: tuner (OnlineTuner)\nrounds: 8 of 8\n")
+    verdict, text = capsys.readouterr().out.split("\n", 1)
+    assert verdict == "verdict: Too early to say: 1 reward, and 10 are the fewest."
+    assert text.startswith("run: tuner (OnlineTuner)\nrounds: 8 of 8\n")
 
 
 def test_a_kept_run_is_written_over_by_force_alone(tmp_path, capsys):

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from statistics import median
+from typing import Any
 
 from botorch_costly.errors import check, check_nonnegative
 from botorch_costly.plain import as_number
@@ -38,6 +39,7 @@ def observation_of(
     *,
     seconds: float | None = None,
     variance: object = 0.0,
+    metric: object = None,
     largest: float = math.inf,
 ) -> Observation:
     """Return the record of a reward, of a failed query, or of a query without a reward yet.
@@ -47,11 +49,12 @@ def observation_of(
         reward: The reward; a failed query if it is not finite, ``None`` if there is none yet.
         seconds: Seconds of the query, if known.
         variance: Variance of the reward beyond that of a whole query, in its units squared.
+        metric: The metric as it was measured, for logs; ``None`` if it is not told.
         largest: Largest absolute value of a finite reward, and of its standard deviation.
 
     Raises:
-        InvalidArgumentError: If the reward is no number, or too large, the seconds are negative, or the
-            variance is no finite number of at least 0.
+        InvalidArgumentError: If the reward or the metric is no number, or the reward too large, the
+            seconds are negative, or the variance is no finite number of at least 0.
 
     Example:
         >>> decision = Decision(3, {"lr": 0.1}, query=True, reason="rivals")
@@ -67,7 +70,6 @@ def observation_of(
     spread = check_nonnegative("variance", as_number("variance", variance))
     expected = f"a variance whose root is at most {largest:.1e}"
     check(math.sqrt(spread) <= largest, "variance", expected, variance)
-    config = decision.config
-    return Observation(
-        decision.round, config, finite, failed=failed, seconds=seconds, variance=spread
-    )
+    measured = None if metric is None else as_number("metric", metric)
+    named: dict[str, Any] = {"failed": failed, "seconds": seconds, "variance": spread}
+    return Observation(decision.round, decision.config, finite, **named, metric=measured)

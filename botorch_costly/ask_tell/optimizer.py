@@ -113,7 +113,7 @@ class GainOptimizer(Frame[D, Observation]):
     tells: ClassVar[Tells] = "gain"
     queries_last: bool = True
     _largest: float = math.inf  # size of rewards that can be computed with
-    _missing: ClassVar = {**Frame._missing, "variance": None}
+    _missing: ClassVar = {**Frame._missing, "variance": None, "metric": None}
 
     def tell(
         self,
@@ -122,6 +122,7 @@ class GainOptimizer(Frame[D, Observation]):
         *,
         seconds: float | None = None,
         variance: float = 0.0,
+        metric: float | None = None,
     ) -> Observation:
         """Record the reward of a decision, in any order and however late.
 
@@ -133,6 +134,8 @@ class GainOptimizer(Frame[D, Observation]):
             seconds: Seconds of the query, if known.
             variance: Variance of the reward, in its units squared, beyond that of a query of the whole
                 validation set, such as the one that ``GainReward.read`` returns for a part of it.
+            metric: The metric that the reward was made of, such as the validation loss. It is shown in
+                logs, reports and pictures, and no decision depends on it; NaN and infinities are allowed.
 
         Returns:
             The record of the query, with ``failed`` set if the reward was not finite.
@@ -140,14 +143,14 @@ class GainOptimizer(Frame[D, Observation]):
         Raises:
             UnknownDecisionError: If this tuner never made the decision.
             AlreadyToldError: If it was told before.
-            InvalidArgumentError: If the reward is no number, or too large to compute with, the seconds
-                are negative, or the variance is no finite number of at least 0, or not 0 although the
-                tuner's model has one noise for all rewards. In all cases the tuner is unchanged.
+            InvalidArgumentError: If the reward or the metric is no number, or the reward too large to
+                compute with, the seconds are negative, or the variance is no finite number of at least
+                0, or not 0 although the tuner's model has one noise for all rewards. In all cases the
+                tuner is unchanged.
         """
         self._ledger.check_open(decision)
-        outcome = observation_of(
-            decision, reward, seconds=seconds, variance=variance, largest=self._largest
-        )
+        told: dict[str, Any] = {"seconds": seconds, "variance": variance, "metric": metric}
+        outcome = observation_of(decision, reward, **told, largest=self._largest)
         self._check_variance(outcome.variance)
         return self._tell(outcome)
 

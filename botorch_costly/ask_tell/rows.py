@@ -8,7 +8,7 @@ from botorch_costly.records import Decision, Observation
 
 # Fields that a row leaves out: the decision has them, or, of variances, ``history`` alone.
 _LEFT_OUT = ("round", "config", "variance", "variances")
-_UNTOLD = {"reward": None, "failed": False, "seconds": None}
+_UNTOLD = {"reward": None, "metric": None, "failed": False, "seconds": None}
 
 
 def row_of(decision: Decision, observation: Observation | None = None) -> dict[str, Any]:
@@ -19,8 +19,9 @@ def row_of(decision: Decision, observation: Observation | None = None) -> dict[s
         observation: Observation of the round, if there is one.
 
     Returns:
-        The fields of both in plain values, tuples as lists. ``query_seconds`` is the duration of the
-        query. Each value of a configuration has its own column, ``config/<name>``, at the end.
+        The fields of both in plain values, tuples as lists. ``metric`` is the metric as it was measured,
+        if it was told, and ``query_seconds`` the duration of the query. Each value of a configuration has
+        its own column, ``config/<name>``, at the end.
 
     Example:
         >>> decision = Decision(3, {"lr": 0.1}, query=True, reason="rivals")

@@ -50,7 +50,7 @@ class GainRun:
         """Tell the gain of a metric; if it is not recorded, it can be told again."""
         reference = self._reward.state_dict()
         try:
-            self._shared.tell(decision, self._reward(mean, decision), **details)
+            self._shared.tell(decision, self._reward(mean, decision), metric=mean, **details)
         except BaseException:
             rounds = {observation.round for observation in self._shared.tuner.observations}
             if decision.round not in rounds:

@@ -5,19 +5,33 @@ Hovering over a round shows its configuration, reason and outcome. Plotly comes 
 """
 
 import html
+import math
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from botorch_costly.ask_tell.rows import cell_of, row_of
 from botorch_costly.errors import MissingExtraError, check
-from botorch_costly.plotting.bands import are_numbers
+from botorch_costly.plotting.bands import HALF, are_numbers
+from botorch_costly.plotting.bounds import (
+    BOUND,
+    Limits,
+    Span,
+    Steps,
+    around,
+    bounds_of,
+    span_of,
+    steps_of,
+)
+from botorch_costly.plotting.runs import UNITLESS, legend_of, metrics_of
 from botorch_costly.plotting.style import BLACK, CYCLE, VERMILION
 from botorch_costly.records import Decision, Observation
+from botorch_costly.space import SearchSpace
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 _PANEL, _MARGIN = 150, 80  # pixels
+_NARROW = 1.5  # decades; more have ticks at powers of ten alone
 
 
 def explore_run(
@@ -25,10 +39,14 @@ def explore_run(
     observations: Sequence[Observation] = (),
     log: Collection[str] = (),
     metric: str = "reward",
+    space: SearchSpace | None = None,
+    limits: Limits = (),
 ) -> "Figure":
     """Return a run as a figure of Plotly: a panel for each hyperparameter, and the rewards below them.
 
-    Dots mark rounds with a query, crosses failed queries. All panels zoom together. Hovering over a round
+    Metrics that were told beside the rewards have a panel, too. Dots mark rounds with a query, crosses
+    failed queries. With a space, grey lines are the bounds of a hyperparameter; with limits, dashed lines
+    are those of the trust region. All panels zoom together. Hovering over a round
     shows its decision, its reason and its outcome.
 
     Args:
@@ -36,6 +54,8 @@ def explore_run(
         observations: Their observations; without rewards there is no panel of rewards.
         log: Names of the hyperparameters to draw on a logarithmic scale.
         metric: Name of the observed quantity: ``"loss"`` or ``"accuracy"`` for twins and populations.
+        space: Search space, whose bounds are drawn; no bounds if omitted.
+        limits: ``OnlineTuner.trust_regions``, to be drawn; none if omitted.
 
     Raises:
         InvalidArgumentError: If there is no decision or a name is unknown.
@@ -50,18 +70,21 @@ def explore_run(
     check(set(log) <= set(names), "log", f"names among {names}", sorted(log))
     by_round = {observation.round: observation for observation in observations}
     rounds = [(decision, by_round.get(decision.round)) for decision in decisions]
-    rewarded = [pair for pair in rounds if pair[1] is not None and pair[1].reward is not None]
-    figure = _panels(len(names) + bool(rewarded))
+    rewarded = [(o.round, o.reward) for o in observations if o.reward is not None]
+    told = ((metric, rewarded), ("metric", metrics_of(observations)))
+    drawn = [(name, points) for name, points in told if points]
+    figure = _panels(len(names) + len(drawn))
     texts = {decision.round: _hover_text(decision, outcome) for decision, outcome in rounds}
     for i, name in enumerate(names):
         _add_parameter(figure, i + 1, name, rounds, texts, log=name in log)
-    if rewarded:
-        x = [decision.round for decision, _ in rewarded]
-        y = [outcome.reward for _, outcome in rewarded if outcome is not None]
-        marker = {"color": BLACK, "size": 6}
-        _scatter(figure, len(names) + 1, x, y, texts, mode="markers", marker=marker)
-        figure.update_yaxes(title_text=metric, row=len(names) + 1, col=1)
-    figure.update_xaxes(title_text="round", row=len(names) + bool(rewarded), col=1)
+        bounds = bounds_of(None if space is None else dict(space.parameters).get(name))
+        steps = steps_of(limits, name, decisions[-1].round + HALF)
+        _add_limits(figure, i + 1, bounds, steps, log=name in log)
+    for row, (name, points) in enumerate(drawn, len(names) + 1):
+        _add_points(figure, row, name, points, texts)
+    figure.update_xaxes(title_text="round", row=len(names) + len(drawn), col=1)
+    legend = {"text": legend_of(space, limits), "font": {"size": 12}, "x": 1, "xanchor": "right"}
+    figure.update_layout(title=legend)
     return figure
 
 
@@ -111,8 +134,65 @@ def _add_parameter(
     x, values = [x[i] for i in queried], [values[i] for i in queried]
     _scatter(figure, row, x, values, texts, mode="markers", marker=marker)
     kind = "log" if log and numbers else "linear" if numbers else "category"
-    ticks = {"dtick": "D2"} if kind == "log" else {}  # 1, 2 and 5 of each power
-    figure.update_yaxes(title_text=_escaped(name), type=kind, row=row, col=1, **ticks)
+    figure.update_yaxes(title_text=_escaped(name), type=kind, row=row, col=1)
+    if kind == "log":
+        _set_ticks(figure, row, min(played), max(played))
+
+
+def _add_limits(
+    figure: "Figure",
+    row: int,
+    bounds: tuple[float, float] | None,
+    steps: Steps | None,
+    *,
+    log: bool,
+) -> None:
+    """Draw the bounds of a hyperparameter, which its axis then shows, and the limits of trust regions."""
+    if bounds is not None:
+        for bound in bounds:
+            figure.add_hline(bound, line={"color": BOUND, "width": 1}, row=row, col=1)
+        played = [value for trace in figure.select_traces(row=row, col=1) for value in trace.y]
+        low, high = min(bounds[0], *played), max(bounds[1], *played)
+        if log and low > 0:
+            _set_ticks(figure, row, low, high)
+        ends = around((low, high), log=log and low > 0)
+        shown = [math.log10(end) for end in ends] if log and low > 0 else ends
+        figure.update_yaxes(range=shown, row=row, col=1)
+    if steps is not None:
+        line = {"color": BLACK, "width": 1, "dash": "dash", "shape": "hv"}
+        for side in (steps.low, steps.high):
+            figure.add_scatter(
+                x=steps.rounds, y=side, mode="lines", line=line, hoverinfo="skip", row=row, col=1
+            )
+
+
+def _add_points(
+    figure: "Figure",
+    row: int,
+    name: str,
+    points: Sequence[tuple[int, float]],
+    texts: dict[int, str],
+) -> None:
+    """Draw rewards, or metrics on an axis that suits them; those beyond it are triangles at its top."""
+    values = [value for _, value in points]
+    span = Span(log=False, most=math.inf) if name in UNITLESS else span_of(values)
+    marker = {
+        "color": [BLACK if value <= span.most else VERMILION for value in values],
+        "symbol": ["circle" if value <= span.most else "triangle-up" for value in values],
+        "size": 6,
+    }
+    x, y = [round for round, _ in points], [min(value, span.most) for value in values]
+    _scatter(figure, row, x, y, texts, mode="markers", marker=marker)
+    figure.update_yaxes(title_text=name, type="log" if span.log else "linear", row=row, col=1)
+    if span.log:
+        _set_ticks(figure, row, min(y), max(y))
+
+
+def _set_ticks(figure: "Figure", row: int, low: float, high: float) -> None:
+    """Set the ticks of a logarithmic axis: powers of ten, with 2 and 5 between them where few fit."""
+    decades = math.log10(high / low) if low > 0 else math.inf
+    spacing: dict[str, Any] = {"dtick": "D2" if decades < _NARROW else 1}
+    figure.update_yaxes(exponentformat="power", row=row, col=1, **spacing)
 
 
 def _scatter(

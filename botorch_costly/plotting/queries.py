@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 from botorch_costly.errors import check
 from botorch_costly.plotting.style import (
     CYCLE,
+    GREY,
+    PALE,
+    REASONS,
     ensure_axes,
     height_above,
     legend_above,
@@ -17,8 +20,9 @@ from botorch_costly.records import Decision
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_OTHERS, _TRAINED = "#777777", "#EEEEEE"
+_TRAINED = "#EEEEEE"
 _WIDEST, _THINNEST = 1.2, 0.5  # limits of the width of a round, in points
+_OTHERS = "other reasons"
 _ROOM = 360.0  # width of all rounds of a run, in points
 
 
@@ -30,7 +34,8 @@ def reason_of(decision: Decision) -> str:
 def plot_queries(decisions: Sequence[Decision], ax: "Axes | None" = None) -> "Axes":
     """Draw the rounds with and without a query, coloured by the reason.
 
-    Reasons that differ only in parentheses count as the same.
+    Reasons that differ only in parentheses count as the same. Of more than nine groups, the rarest are
+    drawn as other reasons.
 
     Args:
         decisions: Decisions in the order of their rounds.
@@ -41,24 +46,32 @@ def plot_queries(decisions: Sequence[Decision], ax: "Axes | None" = None) -> "Ax
         ImportError: If Matplotlib is missing.
     """
     check(len(decisions) > 0, "decisions", "at least one decision", len(decisions))
+    counts = Counter((decision.query, reason_of(decision)) for decision in decisions)
+    named = dict(counts.most_common(len(REASONS)))
     groups: dict[tuple[bool, str], list[int]] = {}
     for decision in decisions:
-        groups.setdefault((decision.query, reason_of(decision)), []).append(decision.round)
+        group = decision.query, reason_of(decision)
+        group = group if group in named else (decision.query, _OTHERS)
+        groups.setdefault(group, []).append(decision.round)
     queries = sum(decision.query for decision in decisions)
-    ordered = sorted(groups.items(), key=lambda group: (not group[0][0], -len(group[1])))
+    ordered = sorted(
+        groups.items(), key=lambda group: (not group[0][0], group[0] not in named, -len(group[1]))
+    )
+    colors = iter(REASONS)
     labels = [
         f"{'query' if query else 'skip'}: {reason} ({len(rounds)})"
         for (query, reason), rounds in ordered
     ]
     ax = ensure_axes(ax, height=1.8 + height_above(labels))
-    for i, ((query, _), rounds) in enumerate(ordered):
+    for label, (group, rounds) in zip(labels, ordered, strict=True):
+        query = group[0]
         ax.eventplot(
             rounds,
             lineoffsets=1.0 if query else 0.0,
             linelengths=0.8,
             linewidths=_width(len(decisions)),
-            colors=CYCLE[i] if i < len(CYCLE) else _OTHERS,
-            label=labels[i],
+            colors=next(colors) if group in named else GREY if query else PALE,
+            label=label,
         )
     ax.set_yticks([0, 1], [f"skip ({len(decisions) - queries})", f"query ({queries})"])
     ax.set(ylim=(-0.6, 1.6), xlabel="round")
@@ -93,7 +106,7 @@ def plot_query_raster(runs: Mapping[str, Sequence[Decision]], ax: "Axes | None" 
     named = [reason for reason, _ in counts.most_common(len(CYCLE))]
     labels = [f"{reason} ({counts[reason]})" for reason in named]
     if others := counts.total() - sum(counts[reason] for reason in named):
-        labels.append(f"other reasons ({others})")
+        labels.append(f"{_OTHERS} ({others})")
     ax, width = ensure_axes(ax, 0.35 * len(runs) + 0.8 + height_above(labels)), _width(most)
     for row, decisions in enumerate(runs.values()):
         first, end = decisions[0].round, decisions[-1].round
@@ -101,11 +114,11 @@ def plot_query_raster(runs: Mapping[str, Sequence[Decision]], ax: "Axes | None" 
         queries = [d for d in decisions if d.query]
         for reason in dict.fromkeys(map(reason_of, queries)):
             rounds = [d.round for d in queries if reason_of(d) == reason]
-            color = CYCLE[named.index(reason)] if reason in named else _OTHERS
+            color = CYCLE[named.index(reason)] if reason in named else GREY
             ax.eventplot(rounds, lineoffsets=row, linelengths=0.8, linewidths=width, colors=color)
         share = f" {len(queries)}/{len(decisions)}"
         ax.text(last + 0.5, row, share, va="center", fontsize="small")
-    for color, label in zip([*CYCLE[: len(named)], _OTHERS], labels, strict=False):
+    for color, label in zip([*CYCLE[: len(named)], GREY], labels, strict=False):
         ax.plot([], [], color=color, linewidth=2, label=label)
     ax.set_yticks(range(len(runs)), [str(name) for name in runs])
     first = min(decisions[0].round for decisions in runs.values())

@@ -1,10 +1,22 @@
 """The schedule of a run: its hyperparameters over the rounds."""
 
+import math
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from botorch_costly.errors import InvalidShapeError, check
+from botorch_costly.parameters import Parameter
 from botorch_costly.plotting.bands import HALF, Rectangle, are_numbers, rectangles
+from botorch_costly.plotting.bounds import (
+    BOUND,
+    REGION,
+    Limits,
+    Steps,
+    around,
+    bounds_of,
+    span_of,
+    steps_of,
+)
 from botorch_costly.plotting.style import (
     BLACK,
     CYCLE,
@@ -17,10 +29,14 @@ from botorch_costly.plotting.style import (
     whole_rounds,
 )
 from botorch_costly.records import Decision, Observation
+from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.online import BestValues
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+UNITLESS = ("reward", "value")  # which may have either sign, and whose outliers may be the best
+_BESTS = "dotted: believed best; shaded: at most 1 and 2 std behind it"
 
 
 def plot_schedule(
@@ -31,22 +47,29 @@ def plot_schedule(
     log: Collection[str] = (),
     best: Sequence[BestValues] = (),
     metric: str = "reward",
+    space: SearchSpace | None = None,
+    limits: Limits = (),
 ) -> "list[Axes]":
-    """Draw each hyperparameter over the rounds, and the rewards below them.
+    """Draw each hyperparameter over the rounds, and below them rewards and metrics that were told.
 
-    Dots mark rounds with a query, crosses failed queries. If best values are passed, a dotted line is the
-    best value by the posterior mean, with the other hyperparameters as in the incumbent of the round.
-    Shaded values are less than one and two standard deviations of the difference behind it, so the
-    posterior does not distinguish them from the best.
+    Dots mark rounds with a query, crosses failed queries. With a space, grey lines are the bounds of a
+    hyperparameter; with limits, those of the trust region are dashed, and what lies outside is grey.
+
+    If best values are passed, a dotted line is the best value by the posterior mean, with the other
+    hyperparameters as in the incumbent of the round. Shaded values are less than one and two standard
+    deviations of the difference behind it, so the posterior does not distinguish them from the best.
 
     Args:
         decisions: Decisions in the order of their rounds.
         names: Hyperparameters to draw; all of them if omitted.
         observations: Observations whose rewards are drawn in a last panel; no such panel if omitted.
-        axes: Axes for each hyperparameter, and one more with observations; new axes if omitted.
+        axes: Axes for each hyperparameter, one more with observations, and one more if these have
+            metrics beside their rewards; new axes if omitted.
         log: Names of the hyperparameters to draw on a logarithmic scale.
         best: Results of ``tuners.best_values`` for some of the hyperparameters.
         metric: Name of the observed quantity: ``"loss"`` or ``"accuracy"`` for twins and populations.
+        space: Search space, whose bounds are drawn; no bounds if omitted.
+        limits: ``OnlineTuner.trust_regions``, to be drawn; none if omitted.
 
     Returns:
         The axes, in the order of the panels.
@@ -61,7 +84,8 @@ def plot_schedule(
     check(len(shown) > 0, "names", f"names among {parameters}", shown)
     for name in [*shown, *log]:
         check(name in parameters, "names", f"names among {parameters}", name)
-    count = len(shown) + (observations is not None)
+    measured = metrics_of(observations or ())
+    count = len(shown) + (observations is not None) + bool(measured)
     panels = stack(count) if axes is None else list(axes)
     check(len(panels) == count, "axes", f"{count} axes", len(panels), InvalidShapeError)
     bests = {values.name: values for values in best}
@@ -71,17 +95,33 @@ def plot_schedule(
         _draw_parameter(panels[i], decisions, name, color, bests.get(name))
         if name in log:
             panels[i].set_yscale("log")
+        _draw_bounds(panels[i], None if space is None else dict(space.parameters).get(name))
+        _draw_limits(panels[i], steps_of(limits, name, decisions[-1].round + HALF))
     if observations is not None:
-        _draw_rewards(panels[-1], observations, metric)
+        _draw_rewards(panels[len(shown)], observations, metric)
+    if measured:
+        _draw_points(panels[-1], measured, "metric")
     panels[-1].set_xlabel("round")
     whole_rounds(panels[-1])
     if axes is None:
-        title = "dots: rounds with a query"
-        if bests:
-            title += "; dotted: believed best; shaded: at most 1 and 2 std behind it"
+        title = "\n".join([legend_of(space, limits), *([_BESTS] if bests else [])])
         panels[0].set_title(title, loc="right", fontsize="small")
         panels[0].figure.align_ylabels(panels)
     return panels
+
+
+def legend_of(space: SearchSpace | None, limits: Limits) -> str:
+    """Return what the marks in the panels of hyperparameters mean."""
+    bounds = ["grey lines: bounds"] if space is not None else []
+    region = ["dashed: trust region"] if limits else []
+    return "; ".join(["dots: rounds with a query", *bounds, *region])
+
+
+def metrics_of(observations: Sequence[Observation]) -> list[tuple[int, float]]:
+    """Return rounds and finite metrics; none if all of them are the rewards, as for twins."""
+    told = [o for o in observations if o.metric is not None and math.isfinite(o.metric)]
+    beside = any(o.metric != o.reward for o in told)
+    return [(o.round, o.metric) for o in told if o.metric is not None] if beside else []
 
 
 def plot_schedule_map(
@@ -157,6 +197,30 @@ def _draw_parameter(
     ax.set_ylabel(lines_of(name))
 
 
+def _draw_bounds(ax: "Axes", parameter: Parameter | None) -> None:
+    """Draw both bounds of a hyperparameter, and make the axis show them."""
+    bounds = bounds_of(parameter)
+    if bounds is not None:
+        for bound in bounds:
+            ax.axhline(bound, color=BOUND, linewidth=0.8, zorder=0.5)
+        (low, high), ends = around(bounds, log=ax.get_yscale() == "log"), ax.get_ylim()
+        # A schedule multiplies values beyond the bounds.
+        ax.set_ylim(min(low, ends[0]), max(high, ends[1]))
+
+
+def _draw_limits(ax: "Axes", steps: Steps | None) -> None:
+    """Draw the limits, and shade what lies outside of them."""
+    if steps is None:
+        return
+    ends = ax.get_ylim()
+    for outer, inner in zip(ends, (steps.low, steps.high), strict=True):
+        ax.fill_between(steps.rounds, outer, inner, step="post", color=REGION, lw=0, zorder=-1)
+        # The line is visible where the best values are shaded, too.
+        style: Any = {"drawstyle": "steps-post", "linewidth": 0.8, "zorder": 0.5}
+        ax.plot(steps.rounds, inner, "--", color=BLACK, **style)
+    ax.set_ylim(ends)
+
+
 def _shade(ax: "Axes", areas: Sequence[Rectangle], color: str) -> None:
     from matplotlib.collections import PolyCollection
 
@@ -168,11 +232,30 @@ def _shade(ax: "Axes", areas: Sequence[Rectangle], color: str) -> None:
 
 
 def _draw_rewards(ax: "Axes", observations: Sequence[Observation], metric: str) -> None:
-    rewards = [(o.round, o.reward) for o in observations if o.reward is not None]
-    ax.plot(*columns_of(rewards, 2), "o", color=BLACK, markersize=3)
+    _draw_points(ax, [(o.round, o.reward) for o in observations if o.reward is not None], metric)
     failed = [o.round for o in observations if o.failed]
     if failed:  # drawn at the foot of the panel, as they have no reward
         foot = ax.get_xaxis_transform()
         ax.plot(failed, [0.05] * len(failed), "x", color=VERMILION, markersize=5, transform=foot)
-        ax.set_title(f"crosses: failed queries ({len(failed)})", loc="right", fontsize="small")
-    ax.set_ylabel(metric)
+        _add_title(ax, f"crosses: failed queries ({len(failed)})")
+
+
+def _draw_points(ax: "Axes", points: Sequence[tuple[int, float]], name: str) -> None:
+    """Draw rewards, or metrics on an axis that suits them; those beyond it are triangles at its top."""
+    span = span_of([value for _, value in points]) if points and name not in UNITLESS else None
+    most = math.inf if span is None else span.most
+    shown = [point for point in points if point[1] <= most]
+    ax.plot(*columns_of(shown, 2), "o", color=BLACK, markersize=3)
+    if span is not None and span.log:
+        ax.set_yscale("log")
+    beyond = [round for round, value in points if value > most]
+    if beyond:
+        top = ax.get_xaxis_transform()
+        ax.plot(beyond, [0.95] * len(beyond), "^", color=VERMILION, markersize=5, transform=top)
+        _add_title(ax, f"triangles: beyond the axis ({len(beyond)})")
+    ax.set_ylabel(name)
+
+
+def _add_title(ax: "Axes", text: str) -> None:
+    before = ax.get_title(loc="right")
+    ax.set_title(f"{before}; {text}" if before else text, loc="right", fontsize="small")

@@ -15,6 +15,8 @@ BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
 """The palette of Okabe and Ito, which is safe for colour-blind readers."""
 
 CYCLE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)  # yellow is too pale for lines
+BROWN, GREY, PALE = "#7A4A21", "#777777", "#BBBBBB"
+REASONS = (*CYCLE, YELLOW, BROWN)  # ticks are wide enough for yellow
 _NARROW = 48  # longest label, in characters, for a legend of two columns
 _LINE = 16  # longest line of a panel's label, in characters
 MARKERS = "osD^vP*"  # distinguish curves in addition to their colours

@@ -7,7 +7,14 @@ from html import escape
 from botorch_costly.records import Decision
 from botorch_costly.reports.picture import picture_of, raster_of
 from botorch_costly.reports.saved_run import SavedRun
-from botorch_costly.reports.text import facts_of, outcome_config, outcome_text, value_text
+from botorch_costly.reports.text import (
+    facts_of,
+    grounds_of,
+    metric_text,
+    outcome_config,
+    outcome_text,
+    value_text,
+)
 from botorch_costly.schedule import Schedule
 
 # The browser loads and runs nothing, whatever a name in the run contains.
@@ -21,7 +28,7 @@ img { max-width: 100%; }
 
 
 def html_of(runs: Sequence[SavedRun | Schedule]) -> str:
-    """Return a page of runs: facts, a picture, the reasons, each query, the options.
+    """Return a page of runs: verdict, facts, a picture, the reasons, each query, the options.
 
     If there are several runs, the page begins with a picture of all their queries.
 
@@ -56,9 +63,14 @@ def html_of(runs: Sequence[SavedRun | Schedule]) -> str:
 def _of_run(run: SavedRun) -> list[str]:
     reasons = [("query" if query else "skip", why, count) for query, why, count in run.reasons]
     picture = ["<h2>Schedule and queries</h2>", _picture(run)] if run.decisions else []
+    facts = {name: text for name, text in facts_of(run).items() if name != "verdict"}
+    verdict = [f"<p><strong>{escape(run.verdict)}</strong></p>"] if run.verdict else []
+    grounds = [f"<p>{'<br>'.join(map(escape, grounds_of(run)))}</p>"] if grounds_of(run) else []
     return [
         f"<h1>{escape(_title(run))}</h1>",
-        _table((), facts_of(run).items()),
+        *verdict,
+        *grounds,
+        _table((), facts.items()),
         *picture,
         "<h2>Reasons</h2>",
         _table(("decision", "reason", "rounds"), reasons),
@@ -95,7 +107,8 @@ def _queries(run: SavedRun) -> str:
     ]
     names = list(queried[0].config) if queried else []
     rows = [(str(decision.round), *_cells(run, decision, names)) for decision in queried]
-    return _table(*_filled(("round", *names, run.told_as, "reason", "confidence"), rows))
+    told = (run.told_as, "metric") if run.measured else (run.told_as,)
+    return _table(*_filled(("round", *names, *told, "reason", "confidence"), rows))
 
 
 def _filled(
@@ -110,7 +123,8 @@ def _cells(run: SavedRun, decision: Decision, names: Sequence[str]) -> list[str]
     config = outcome_config(run, decision)
     values = [value_text(config[name]) for name in names]
     confidence = "" if decision.confidence is None else f"{decision.confidence:.3g}"
-    return [*values, outcome_text(run, decision), decision.reason, confidence]
+    metric = [metric_text(run, decision)] if run.measured else []
+    return [*values, outcome_text(run, decision), *metric, decision.reason, confidence]
 
 
 def _picture(run: SavedRun | Schedule) -> str:

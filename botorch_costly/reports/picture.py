@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from botorch_costly.errors import check
 from botorch_costly.plotting import explore_run, plot_queries, plot_query_raster, plot_schedule
+from botorch_costly.plotting.runs import legend_of, metrics_of
 from botorch_costly.plotting.style import stack
 from botorch_costly.records import Decision
 from botorch_costly.reports.saved_run import SavedRun
@@ -86,7 +87,8 @@ def interactive_of(run: SavedRun | Schedule) -> str:
     if isinstance(run, Schedule):
         figure = explore_run(_decisions_of(run), log=log)
     else:
-        figure = explore_run(run.decisions, run.observations, log, run.told_as)
+        named: Any = {"space": run.space, "limits": run.limits}
+        figure = explore_run(run.decisions, run.observations, log, run.told_as, **named)
     # With a fixed id, pages of the same run are equal.
     page: str = figure.to_html(include_plotlyjs=True, div_id="run", config=_BUTTONS)
     return page
@@ -114,12 +116,13 @@ def _file_of(draw: "Callable[[], Figure]", format: str) -> bytes:
 def _draw_run(run: SavedRun) -> "Figure":
     rewards = any(observation.reward is not None for observation in run.observations)
     raster = not all(decision.query for decision in run.decisions)
-    last = len(run.decisions[0].config) + rewards
-    axes = stack(last + raster)
     observations = run.observations if rewards else None
+    last = len(run.decisions[0].config) + rewards + bool(metrics_of(observations or ()))
+    axes = stack(last + raster)
     log = _logarithmic(run.space)
-    plot_schedule(run.decisions, None, observations, axes[:last], log, metric=run.told_as)
-    axes[0].set_title("dots: rounds with a query", loc="right", fontsize="small")
+    known: Any = {"metric": run.told_as, "space": run.space, "limits": run.limits}
+    plot_schedule(run.decisions, None, observations, axes[:last], log, **known)
+    axes[0].set_title(legend_of(run.space, run.limits), loc="right", fontsize="small")
     if raster:
         axes[last - 1].set_xlabel("")
         plot_queries(run.decisions, axes[last])

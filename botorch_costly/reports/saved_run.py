@@ -14,6 +14,7 @@ from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import StateMismatchError, check
 from botorch_costly.population_records import PopulationDecision, PopulationObservation
 from botorch_costly.records import Decision, Observation, TwinDecision, ValueObservation
+from botorch_costly.reports.verdict import diagnosis_in
 from botorch_costly.schedule import Schedule
 from botorch_costly.space import SearchSpace
 from botorch_costly.subset_records import SubsetDecision, SubsetObservation
@@ -39,6 +40,8 @@ class SavedRun:
         rounds: Number of decisions of the whole run, including those that are not kept.
         queries: Number of queries of the whole run.
         failed_queries: Number of queries whose reward was not finite.
+        limits: First round and limits of each trust region of the run; empty without one.
+        diagnosis: What ``diagnose`` of the tuner says, its verdict in the first line; "" without one.
 
     Example:
         >>> from botorch_costly.parameters import Real
@@ -58,6 +61,8 @@ class SavedRun:
     rounds: int
     queries: int
     failed_queries: int
+    limits: tuple[tuple[int, Mapping[str, tuple[float, float]]], ...] = ()
+    diagnosis: str = ""
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], name: str = "tuner") -> "SavedRun":
@@ -88,11 +93,19 @@ class SavedRun:
             ledger: Ledger[Any, Any] = Ledger(decision, observation)
             ledger.load_state_dict(state["ledger"])
             space = SearchSpace.from_dict(json.loads(header["definition"]))
+            limits = tuple((state.get("region") or {}).get("trace", ()))
         except Exception as error:
             refuse_damage(header["kind"], error)
             raise
+        said = diagnosis_in(state, header, space, ledger)
         counts = (len(ledger), ledger.queries, ledger.failed_queries)
-        return cls(name, header, space, ledger.suggestions, ledger.outcomes, *counts)
+        records = ledger.suggestions, ledger.outcomes
+        return cls(name, header, space, *records, *counts, limits, said)
+
+    @property
+    def verdict(self) -> str:
+        """Whether tuning has paid, and what to do, in one line; "" for a tuner that cannot tell."""
+        return self.diagnosis.partition("\n")[0]
 
     @property
     def kind(self) -> str:
@@ -125,8 +138,15 @@ class SavedRun:
 
     @property
     def told_as(self) -> str:
-        """Name of the observed quantity: the metric for twins and populations, else ``"reward"``."""
-        return self.metric or "reward"
+        """Name of what ``tell`` takes: that of the metric, ``"value"``, or else ``"reward"``."""
+        return self.metric or ("value" if self.header["tells"] == "value" else "reward")
+
+    @property
+    def measured(self) -> list[tuple[int, float]]:
+        """Rounds and metrics that were told beside rewards, for logs; empty if rewards are metrics."""
+        if self.metric is not None:
+            return []
+        return [(o.round, o.metric) for o in self.observations if o.metric is not None]
 
     @property
     def options(self) -> dict[str, str]:

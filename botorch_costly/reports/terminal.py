@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from botorch_costly.records import Decision
 from botorch_costly.reports.saved_run import SavedRun
 from botorch_costly.reports.text import (
     config_text,
     facts_of,
+    grounds_of,
     latest_queries,
+    metric_text,
     outcome_config,
     outcome_text,
     printable,
@@ -44,15 +47,27 @@ def _sections(run: SavedRun) -> Iterator[tuple[str, Sequence[str], Iterable[Sequ
     """Yield the title, the columns and the rows of each table."""
     facts = [(title, text) for title, text in facts_of(run).items() if title != "run"]
     yield f"{run.name} ({run.kind})", (), facts
+    if grounds := grounds_of(run):
+        yield "diagnosis", (), [(line,) for line in grounds]
     reasons = [("query" if query else "skip", str(count), why) for query, why, count in run.reasons]
     if reasons:
         yield "reasons", ("decision", "rounds", "reason"), reasons
     queries = [
-        (str(query.round), outcome_text(run, query), config_text(outcome_config(run, query)))
+        (str(query.round), outcome_text(run, query), *_metric(run, query), _config(run, query))
         for query in latest_queries(run)
     ]
     if queries:
-        yield "latest queries", ("round", run.told_as, "configuration"), queries
+        metric = ("metric",) if run.measured else ()
+        yield "latest queries", ("round", run.told_as, *metric, "configuration"), queries
+
+
+def _metric(run: SavedRun, query: Decision) -> list[str]:
+    """Return the cell of the metric; none in a run whose metrics were not told."""
+    return [metric_text(run, query)] if run.measured else []
+
+
+def _config(run: SavedRun, query: Decision) -> str:
+    return config_text(outcome_config(run, query))
 
 
 def _table(

@@ -9,13 +9,16 @@ from botorch_costly.ask_tell.rows import cell_of, columns_of, row_of
 from botorch_costly.records import Decision, Plain
 from botorch_costly.reports.saved_run import SavedRun
 from botorch_costly.schedule import Schedule
+from botorch_costly.tuners.online.trust_region import cut_by
 
 _LATEST = 5  # number of queries in a report
 
 
 def text_of(run: SavedRun) -> str:
-    """Return a report of a run: its facts, the reasons of its decisions, and its latest queries."""
+    """Return a report of a run: verdict and facts, the reasons of its decisions, its latest queries."""
     lines = [f"{title}: {text}" for title, text in facts_of(run).items()]
+    if grounds := grounds_of(run):
+        lines += ["diagnosis:", *(f"  {line}" for line in grounds)]
     if run.reasons:
         width = max(len(str(count)) for _, _, count in run.reasons)
         lines.append("reasons:")
@@ -25,6 +28,8 @@ def text_of(run: SavedRun) -> str:
         lines.append("latest queries:")
         for decision in latest:
             config, outcome = outcome_config(run, decision), outcome_text(run, decision)
+            metric = metric_text(run, decision)
+            outcome += f", metric {metric}" if metric else ""
             lines.append(f"  round {decision.round}: {config_text(config)}; {outcome}")
     return "\n".join(lines)
 
@@ -63,22 +68,30 @@ def csv_of(run: SavedRun | Schedule) -> str:
 
 
 def facts_of(run: SavedRun) -> dict[str, str]:
-    """Return the facts of a run, a line of text for each title."""
+    """Return the facts of a run, a line of text for each title; the verdict is the first, if any."""
     of = "" if run.horizon is None else f" of {run.horizon}"
     kept = "" if len(run.decisions) == run.rounds else f", {len(run.decisions)} of them kept"
     facts = {
+        "verdict": run.verdict,
         "run": f"{run.name} ({run.kind})",
         "rounds": f"{run.rounds}{of}{kept}",
         "queries": _queries(run),
         "query rule": query_rule_of(run),
         "spent": _spent(run),
+        "trust region": cut_by(run.limits[-1][1], run.space) if run.limits else "",
     }
     if run.best is not None and run.best.reward is not None:
         reward = f"{run.best.reward:.4g} in round {run.best.round}"
         facts[f"best {run.told_as} told"] = f"{reward}, with {config_text(run.best.config)}"
+    facts["metric told"] = _measured(run)
     if run.decisions:
         facts["latest"] = config_text(run.decisions[-1].config)
     return {title: text for title, text in facts.items() if text}
+
+
+def grounds_of(run: SavedRun) -> list[str]:
+    """Return the lines of a diagnosis after its verdict: numbers, and warnings of mistakes."""
+    return run.diagnosis.splitlines()[1:]
 
 
 def query_rule_of(run: SavedRun) -> str:
@@ -109,6 +122,13 @@ def outcome_text(run: SavedRun, decision: Decision) -> str:
     return "no reward yet" if observation.reward is None else f"{observation.reward:.4g}"
 
 
+def metric_text(run: SavedRun, decision: Decision) -> str:
+    """Return the metric that was told beside the reward of a decision; "" if there is none."""
+    observation = run.told.get(decision.round)
+    told = run.metric is None and observation is not None and observation.metric is not None
+    return value_text(observation.metric) if told and observation else ""
+
+
 def outcome_config(run: SavedRun, decision: Decision) -> Mapping[str, Plain]:
     """Return the configuration of an outcome; for a population, that of its best member."""
     observation = run.told.get(decision.round)
@@ -134,6 +154,12 @@ def printable(text: str, encoding: str = "utf-8") -> str:
 def _queries(run: SavedRun) -> str:
     share = f" ({run.queries / run.rounds:.0%} of the rounds)" if run.rounds else ""
     return f"{run.queries}{share}, {run.failed_queries} failed, {len(run.pending)} not told"
+
+
+def _measured(run: SavedRun) -> str:
+    """Return the first and the latest metric that was told for logs."""
+    ends = dict.fromkeys([*run.measured[:1], *run.measured[-1:]])
+    return ", ".join(f"{value_text(metric)} in round {round}" for round, metric in ends)
 
 
 def _spent(run: SavedRun) -> str:

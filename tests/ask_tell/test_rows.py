@@ -21,10 +21,10 @@ CONFIG_COLUMNS = ["config/lr", "config/on", "config/policy"]
 def test_the_columns_of_a_log_keep_their_order():
     row = LogEntry(decision=DECISION, observation=TOLD, queries=2, seconds=9.0).row()
     decided = ["round", "interval", "query", "reason", "confidence"]
-    told = ["reward", "failed", "query_seconds"]
+    told = ["reward", "metric", "failed", "query_seconds"]
     stands = ["queries", "budget", "seconds", "exploration_cost", "tuner_ms"]
     assert list(row) == [*decided, *told, *stands, *CONFIG_COLUMNS]
-    assert list(row.values())[:8] == [3, 1, True, "rivals", 0.7, 0.25, False, 1.5]
+    assert list(row.values())[:9] == [3, 1, True, "rivals", 0.7, 0.25, None, False, 1.5]
     assert row["seconds"] == 9.0
     assert [row[name] for name in CONFIG_COLUMNS] == [0.1, '["a", null]', "light"]
 
@@ -32,7 +32,7 @@ def test_the_columns_of_a_log_keep_their_order():
 def test_the_columns_of_a_report_keep_their_order():
     row = row_of(DECISION, TOLD)
     decided = ["round", "query", "reason", "confidence", "interval"]
-    assert list(row) == [*decided, "reward", "failed", "query_seconds", *CONFIG_COLUMNS]
+    assert list(row) == [*decided, "reward", "metric", "failed", "query_seconds", *CONFIG_COLUMNS]
     assert [row[name] for name in CONFIG_COLUMNS] == [0.1, ["a", None], "light"]
 
 

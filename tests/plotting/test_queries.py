@@ -56,8 +56,20 @@ def test_of_many_reasons_the_rarest_are_drawn_alike():
     rare = {to_hex(c.get_color()) for c in ax.collections[-2:]}
     assert rare == {to_hex(ax.lines[-1].get_color())}
     assert sorted(at for c in ax.collections for at in c.get_positions()) == list(range(45))
-    alone = plotting.plot_queries(many)
-    assert to_hex(alone.collections[-1].get_color()) in rare
+
+
+def test_of_a_run_nine_groups_have_a_colour_each_and_the_rarest_are_drawn_alike():
+    counts = {(query, why): 12 - why - query for query in (True, False) for why in range(7)}
+    rows = [group for group, count in counts.items() for _ in range(count)]
+    run = [Decision(i, {"lr": 1}, query=q, reason=f"{why}") for i, (q, why) in enumerate(rows)]
+    ax = plotting.plot_queries(run)
+    colors = [to_hex(c.get_color()) for c in ax.collections]
+    assert len(colors) == len(set(colors)) == 11
+    assert [label for label in labels(ax) if "other" in label] == [
+        "query: other reasons (18)",
+        "skip: other reasons (13)",
+    ]
+    assert sorted(at for c in ax.collections for at in c.get_positions()) == list(range(len(run)))
 
 
 def test_long_runs_have_thin_ticks():

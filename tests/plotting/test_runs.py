@@ -2,6 +2,7 @@
 
 import pytest
 
+import botorch_costly as bc
 from botorch_costly import plotting
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.plotting.bands import rectangles
@@ -144,3 +145,49 @@ def test_a_schedule_map_has_a_row_for_each_hyperparameter(decisions):
     assert [label.get_text() for label in ax.get_yticklabels()] == ["flip", "lr"]
     with pytest.raises(InvalidArgumentError, match="momentum"):
         plotting.plot_schedule_map(decisions, names=["momentum"])
+
+
+def told(*metrics):
+    return [Observation(i, {"lr": 0.1}, 0.1, metric=metric) for i, metric in enumerate(metrics)]
+
+
+def test_metrics_get_a_panel_below_the_rewards(decisions):
+    nan = float("nan")
+    axes = plotting.plot_schedule(decisions, ["lr"], told(2.0, None, nan, 1.0))
+    assert [ax.get_ylabel() for ax in axes] == ["lr", "reward", "metric"]
+    assert axes[2].lines[0].get_xydata().tolist() == [[0, 2.0], [3, 1.0]]
+    twins = [Observation(0, {"lr": 0.1}, 0.5, metric=0.5)]
+    assert len(plotting.plot_schedule(decisions, ["lr"], twins, metric="loss")) == 2
+
+
+def test_one_diverged_loss_does_not_hide_the_others(decisions):
+    *_, ax = plotting.plot_schedule(decisions, ["lr"], told(40.0, 0.5, 4e28, 0.4, 0.3))
+    assert ax.get_yscale() == "log"
+    assert ax.get_ylim()[1] < 100
+    points, beyond = ax.lines
+    assert points.get_xdata().tolist() == [0, 1, 3, 4]
+    assert (beyond.get_xdata().tolist(), beyond.get_marker()) == ([2], "^")
+    assert ax.get_title(loc="right") == "triangles: beyond the axis (1)"
+
+
+def test_the_axis_shows_the_bounds_and_what_lies_outside_of_the_limits(decisions):
+    space = bc.SearchSpace(
+        {
+            "lr": bc.Real(1e-4, 10.0, log=True),
+            "policy": bc.Choice(["light", "strong"]),
+            "flip": bc.Choice([True, False]),
+        }
+    )
+    limits = [(0, {"lr": (0.01, 0.2)}), (3, {"lr": (0.01, 0.9)})]
+    axes = plotting.plot_schedule(decisions, log=["lr"], space=space, limits=limits)
+    low, high = axes[0].get_ylim()
+    assert low < 1e-4 < 10.0 < high
+    drawn = [line.get_ydata()[0] for line in axes[0].lines if len(set(line.get_ydata())) == 1]
+    assert {1e-4, 10.0} <= set(drawn)
+    below, above = axes[0].collections
+    edges = [path.vertices for area in (below, above) for path in area.get_paths()]
+    assert {0.01} == {y for y in edges[0][:, 1].tolist() if y != pytest.approx(low)}
+    assert {0.2, 0.9} == {y for y in edges[1][:, 1].tolist() if y != pytest.approx(high)}
+    legend = "dots: rounds with a query; grey lines: bounds; dashed: trust region"
+    assert axes[0].get_title(loc="right") == legend
+    assert [len(ax.collections) for ax in axes[1:]] == [0, 0]

@@ -72,6 +72,35 @@ def test_without_rewards_there_is_no_panel_of_them(tuner):
     assert "yaxis4" not in layout
 
 
+def axis_of(played, **options):
+    decisions = [bc.Decision(i, {"lr": v}, query=True, reason="") for i, v in enumerate(played)]
+    return explore_run(decisions, log=["lr"], **options).to_dict()["layout"]["yaxis"]
+
+
+def test_ticks_of_a_wide_axis_are_powers_of_ten(tuner):
+    """Kind: ticks at 2 and 5 collide in a panel of many decades, and one reads "100µ"."""
+    wide = bc.SearchSpace({"lr": bc.Real(1e-5, 1.0, log=True)})
+    assert axis_of([0.01, 0.02])["dtick"] == "D2"
+    assert axis_of([1e-4, 0.02])["dtick"] == 1
+    axis = axis_of([0.01, 0.02], space=wide)
+    assert (axis["dtick"], axis["exponentformat"]) == (1, "power")
+    low, high = axis["range"]
+    assert low < -5 < 0 < high
+
+
+def test_limits_and_metrics_are_drawn_where_they_are_known(tuner):
+    decision = bc.Decision(0, {"lr": 0.1}, query=True, reason="")
+    seen = [bc.Observation(0, {"lr": 0.1}, 0.2, metric=1.5)]
+    figure = explore_run([decision], seen, limits=[(0, {"lr": (0.05, 0.15)})]).to_dict()
+    assert [list(trace["y"]) for trace in figure["data"][2:]] == [
+        [0.05] * 2,
+        [0.15] * 2,
+        [0.2],
+        [1.5],
+    ]
+    assert figure["layout"]["yaxis3"]["title"]["text"] == "metric"
+
+
 def test_arguments_that_are_wrong(tuner):
     with pytest.raises(InvalidArgumentError, match="decision"):
         explore_run([])

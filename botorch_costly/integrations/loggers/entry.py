@@ -8,7 +8,7 @@ from botorch_costly.ask_tell.rows import cell_of, row_of
 from botorch_costly.records import Decision, Observation
 
 _OF_THE_ROUND: tuple[str, ...] = ("round", "interval", "query", "reason", "confidence")
-_OF_THE_ROUND += ("reward", "failed", "query_seconds")
+_OF_THE_ROUND += ("reward", "metric", "failed", "query_seconds")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,11 @@ class LogEntry:
     def reward(self) -> float | None:
         """The reward of the round, if any."""
         return None if self.observation is None else self.observation.reward
+
+    @property
+    def metric(self) -> float | None:
+        """The metric of the round as it was measured, if it was told; NaN or infinite if it diverged."""
+        return None if self.observation is None else self.observation.metric
 
     @property
     def failed(self) -> bool:

@@ -82,4 +82,5 @@ def line_of(entry: LogEntry) -> str:
     of = "" if horizon is None else f"/{horizon}"
     cap = "" if entry.budget is None else f"/{entry.budget}"
     reward = "" if entry.reward is None else f" reward {entry.reward:.4g}"
-    return f"round {done}{of}{bar} queries {entry.queries}{cap}{reward}"
+    metric = "" if entry.metric is None else f" metric {entry.metric:.4g}"
+    return f"round {done}{of}{bar} queries {entry.queries}{cap}{reward}{metric}"

@@ -121,7 +121,8 @@ class Diagnosis:
 
     def _verdict(self) -> str:
         if self.rewards < FEWEST:
-            return f"Too early to say: {self.rewards} rewards, and {FEWEST} are the fewest."
+            rewards = "1 reward" if self.rewards == 1 else f"{self.rewards} rewards"
+            return f"Too early to say: {rewards}, and {FEWEST} are the fewest."
         if self.constant is not None:
             return self._constant_verdict(self.constant)
         if self.configurations < 2:

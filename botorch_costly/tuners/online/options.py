@@ -262,9 +262,14 @@ class Options:
     @property
     def scale(self) -> RewardScale:
         """Scale of the rewards; if omitted, one that suits the query rule."""
-        if self.rewards is not None:
-            return self.rewards
-        return RewardScale() if self.query.reads_rewards else _RANKS
+        return self.scale_of(self.rewards, self.query)
+
+    @staticmethod
+    def scale_of(rewards: RewardScale | None, query: QueryRule) -> RewardScale:
+        """Return the scale of the rewards under a query rule; ``rewards`` unless that is None."""
+        if rewards is not None:
+            return rewards
+        return RewardScale() if query.reads_rewards else _RANKS
 
     @property
     def steps(self) -> StepLimits | None:

@@ -20,10 +20,11 @@ from botorch_costly.tuners.online.decider import Decider
 from botorch_costly.tuners.online.intervals import Interval, Intervals
 from botorch_costly.tuners.online.learner import Learner
 from botorch_costly.tuners.online.opening import Opening
-from botorch_costly.tuners.online.trust_region import StepLimits, TrustRegion
+from botorch_costly.tuners.online.trust_region import StepLimits, TrustRegion, log_limits
 
 _HELD = "the enqueued configuration is held"
 _NO_TIME = "the share of the clock affords no decision yet"
+_TRACED = 1000  # latest trust regions that are known
 _PARTS = 5  # of the affordable queries the opening takes one part
 
 
@@ -87,6 +88,8 @@ class Proposer:
         if run.steps is not None:
             self.region = TrustRegion(opening.start or {}, run.steps.rates)
         self._box: Tensor | None = None  # that the decider is confined to
+        # First round and limits of each region, of which no decision depends on.
+        self.trace: tuple[tuple[int, dict[str, tuple[float, float]]], ...] = ()
 
     def holds(self, now: int) -> bool:
         """Return whether the configuration of a round is decided already."""
@@ -138,7 +141,8 @@ class Proposer:
             "strategy": {**self._decider.state_dict(), "enqueued": json.dumps(enqueued)},
             "generator": self._generator.get_state(),
             "num_told": self._num_told,
-            "region": self.region and {**self.region.state_dict(), "box": self._box},
+            "region": self.region
+            and {**self.region.state_dict(), "box": self._box, "trace": self.trace},
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -157,6 +161,7 @@ class Proposer:
         if region is not None:
             parts = dict(region)
             box = parts.pop("box")
+            self.trace = tuple(parts.pop("trace", ()))  # which states of earlier versions lack
             self.region = TrustRegion.from_state(parts)
             self._confine_to(box)
         self._decider.load_state_dict(state["strategy"])
@@ -252,7 +257,16 @@ class Proposer:
             home = self._run.space.decode(row[:-1].double().cpu())
         home |= {name: region.center[name] for name in steps.names}
         self._confine_to(steps.box(home, region.widened))
+        self._trace_limits(interval.first)
         return home
+
+    def _trace_limits(self, round: int) -> None:
+        """Note the limits of the region from a round on if they are new; the first ones are logged."""
+        limits = self.limits()
+        if not self.trace:
+            log_limits(limits, self._run.space)
+        if not self.trace or self.trace[-1][1] != limits:
+            self.trace = (*self.trace[1 - _TRACED :], (round, limits))
 
     def _note(
         self,

@@ -12,6 +12,7 @@ excursion, so a run on which nothing is better makes few excursions, and one on 
 them at once.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import median
@@ -24,10 +25,42 @@ from botorch_costly.parameters import Plain, Real
 from botorch_costly.plain import as_number
 from botorch_costly.space import SearchSpace
 
+_logger = logging.getLogger(__name__)
 RECENT = 4  # rewards at home that an excursion has to exceed
 _FREE = 0.5  # of its range that a free real may differ from home
 _MOST_FAILURES = 5  # that lengthen the stay at home: 31 intervals
 _MOST_SUCCESSES = 9  # that widen the region: a factor of 1.5 becomes 58
+
+
+def log_limits(limits: Mapping[str, tuple[float, float]], space: SearchSpace) -> None:
+    """Log in one line which ranges of a space a trust region cuts; nothing if it cuts none.
+
+    Args:
+        limits: Least and largest value by name, of the first region of a run.
+        space: The space.
+    """
+    if cut := cut_by(limits, space):
+        _logger.info(
+            "The trust region around the start cuts the space at first: %s. It moves and widens with "
+            "success; limits=Limits(rate_factor=) sets its first factor, math.inf none.",
+            cut,
+        )
+
+
+def cut_by(limits: Mapping[str, tuple[float, float]], space: SearchSpace) -> str:
+    """Return the ranges that limits cut as text; "" if they cut none.
+
+    Example:
+        >>> space = SearchSpace({"lr": Real(1e-4, 1e-1, log=True)})
+        >>> cut_by({"lr": (0.01, 0.02)}, space), cut_by({"lr": (1e-4, 1e-1)}, space)
+        ('lr 0.01 to 0.02 (of 0.0001 to 0.1)', '')
+    """
+    whole = {name: kind for name, kind in space.parameters if isinstance(kind, Real)}
+    return ", ".join(
+        f"{name} {low:.3g} to {high:.3g} (of {whole[name].low:.3g} to {whole[name].high:.3g})"
+        for name, (low, high) in limits.items()
+        if low > whole[name].low or high < whole[name].high
+    )
 
 
 class StepLimits:

@@ -236,6 +236,11 @@ class OnlineTuner(GainOptimizer[Decision]):
         """
         return self._strategy.proposer.limits()
 
+    @property
+    def trust_regions(self) -> tuple[tuple[int, dict[str, tuple[float, float]]], ...]:
+        """First round of each trust region so far, with its limits; the latest 1000 are kept."""
+        return self._strategy.proposer.trace
+
     def interval_of(self, round: int) -> int:
         """Return the number of the interval of a round, the unit of time of ``belief``."""
         return self._intervals.at(check_count("round", round)).number

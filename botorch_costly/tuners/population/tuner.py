@@ -221,6 +221,7 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
             reward,
             failed=failed,
             seconds=seconds,
+            metric=math.nan if failed else reward,
             metrics=tuple(values),
         )
 

@@ -182,7 +182,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
                 examples.
 
         Returns:
-            Record of the query, whose ``reward`` is the metric.
+            Record of the query, whose ``reward`` is the metric if that is finite.
 
         Raises:
             UnknownDecisionError: If this tuner never made the decision.
@@ -194,7 +194,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         expected = "0, for twins are compared on the same examples, and their noise is learnt"
         check(variance == 0, "variance", expected, variance)
         level = self.level_of(metric)
-        outcome = observation_of(decision, metric, seconds=seconds)
+        outcome = observation_of(decision, metric, seconds=seconds, metric=metric)
         return self._tell(outcome, level)
 
     def settle(self) -> None:

@@ -111,7 +111,7 @@ def test_it_may_be_too_early(rounds):
         tuner.tell(tuner.ask(), float(round))
     found = tuner.diagnose()
     assert found.pays is None
-    assert str(found).startswith(f"Too early to say: {rounds} rewards")
+    assert str(found).startswith(f"Too early to say: {rounds} reward")
 
 
 def test_constant_rewards_are_named():
