@@ -6,8 +6,8 @@ from botorch_costly.first_use import on_first_use
 
 if TYPE_CHECKING:
     from botorch_costly.acquisition import PI as PI, UCB as UCB, LogEI as LogEI
+    from botorch_costly.ask_tell.saving import load, save
     from botorch_costly.ask_tell.search import Search as Search
-    from botorch_costly.ask_tell.state import load, save
     from botorch_costly.curve_records import (
         CurveDecision as CurveDecision,
         CurveObservation as CurveObservation,
@@ -127,7 +127,7 @@ if not TYPE_CHECKING:
         {
             "acquisition": ("PI", "UCB", "LogEI"),
             "ask_tell.search": ("Search",),
-            "ask_tell.state": ("load", "save"),
+            "ask_tell.saving": ("load", "save"),
             "curve_records": ("CurveDecision", "CurveObservation"),
             "parameters": ("Choice", "Integer", "Real", "Scheduled"),
             "population_records": ("PopulationDecision", "PopulationObservation"),

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from botorch_costly.ask_tell.state import save
+from botorch_costly.ask_tell.saving import save
 from botorch_costly.errors import check_count
 from botorch_costly.integrations.loggers import LogEntry
 from botorch_costly.integrations.loggers.progress_bar import line_of

@@ -8,6 +8,7 @@ onto the encoding of its configuration.
 import hashlib
 import itertools
 import json
+import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ from botorch_costly.plain import Plain, listed, tupled, without_last_digits
 from botorch_costly.randomness import check_generator
 from botorch_costly.roles import Role, role_by_name
 
+_logger = logging.getLogger(__name__)
+_WIDE_RATE, _WIDE = 1e2, 1e4  # ratio of bounds of a linear scale that is probably a mistake
 _KINDS: dict[str, Callable[..., Parameter]] = {
     kind.__name__: kind for kind in (Real, Scheduled, Integer, Choice)
 }
@@ -58,6 +61,16 @@ def _named_pairs(
         require(name not in pairs, "distinct names", name)
         pairs[name] = parameter
     return tuple(pairs.items())
+
+
+def _warn_of_scale(name: str, parameter: Parameter) -> None:
+    """Warn of a linear scale over orders of magnitude, nearly all of which lies near its upper end."""
+    if not isinstance(parameter, Real) or parameter.log or parameter.low <= 0:
+        return
+    is_rate = (parameter.role or role_by_name(name)) == "learning_rate"
+    if parameter.high >= (_WIDE_RATE if is_rate else _WIDE) * parameter.low:
+        message = "%s is searched on a linear scale, nine tenths of which lie above %.3g: log=True?"
+        _logger.warning(message, name, parameter.low + 0.1 * (parameter.high - parameter.low))
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -89,6 +102,8 @@ class SearchSpace:
         self, parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]]
     ) -> None:
         object.__setattr__(self, "parameters", _named_pairs(parameters))
+        for name, parameter in self.parameters:
+            _warn_of_scale(name, parameter)
 
     def __repr__(self) -> str:
         return f"SearchSpace({dict(self.parameters)})"

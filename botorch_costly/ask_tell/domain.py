@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.device import Tkwargs, check_tkwargs
-from botorch_costly.errors import InvalidSpaceError, check
+from botorch_costly.errors import InvalidConfigError, InvalidSpaceError, check
 from botorch_costly.parameters import Plain, Real
 from botorch_costly.plain import as_number
 from botorch_costly.space import SearchSpace
@@ -36,7 +36,8 @@ class Domain:
         listed: Encoded candidates in float64 on the CPU, shape ``(n, dim)``; None without a list.
 
     Raises:
-        InvalidSpaceError: If the space holds a single point, or a fidelity is no positive ``Real``.
+        InvalidSpaceError: If the space holds a single point, or a fidelity is no positive ``Real`` or has
+            the name of a parameter.
         InvalidArgumentError: If a candidate is listed twice, or there is no such device.
         InvalidConfigError: If a candidate does not belong to the domain.
 
@@ -61,7 +62,7 @@ class Domain:
         tunable = isinstance(space, SearchSpace) and (space.dim > 0 or allow_single)
         check(tunable, "space", "a SearchSpace with something to tune", space, InvalidSpaceError)
         self.space = space
-        self.fidelities = None if fidelities is None else _checked(fidelities)
+        self.fidelities = None if fidelities is None else _checked(fidelities, space)
         self.tkwargs: Tkwargs = check_tkwargs(dtype, device)
         self._candidates = None if candidates is None else _settings(candidates, self.fidelities)
         self.listed = None if self._candidates is None else self._encoded(self._candidates)
@@ -116,6 +117,9 @@ class Domain:
         values: Mapping[str, Any] = {} if fidelities is None else fidelities
         check(self.fidelities is not None or not values, "fidelities", "none here", fidelities)
         if self.fidelities is not None:
+            given = isinstance(values, Mapping) and set(values) == set(self.fidelities.names)
+            expected = f"a value of each of {list(self.fidelities.names)}"
+            check(given, "fidelities", expected, fidelities, InvalidConfigError)
             values = self.fidelities.canonical(values)
         return self.space.canonical(config), _numbers(values)
 
@@ -160,10 +164,13 @@ def _numbers(fidelities: Mapping[str, Any]) -> dict[str, float]:
     return {name: as_number(name, value) for name, value in fidelities.items()}
 
 
-def _checked(fidelities: SearchSpace) -> SearchSpace:
+def _checked(fidelities: SearchSpace, space: SearchSpace) -> SearchSpace:
     valid = isinstance(fidelities, SearchSpace) and fidelities.dim > 0
     valid = valid and all(isinstance(parameter, Real) for _, parameter in fidelities.parameters)
     check(valid, "fidelities", "a SearchSpace of Real parameters", fidelities, InvalidSpaceError)
+    shared = sorted(set(fidelities.names) & set(space.names))
+    expected = "names other than those of the space"
+    check(not shared, "fidelities", expected, shared, InvalidSpaceError)
     for name, parameter in fidelities.parameters:
         above = isinstance(parameter, Real) and parameter.low > 0
         check(above, f"fidelity {name}", "bounds above 0", parameter, InvalidSpaceError)

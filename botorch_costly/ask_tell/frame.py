@@ -15,6 +15,7 @@ from botorch_costly.ask_tell.evaluations import Evaluations, sign_of
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.round_tariff import RoundTariff
+from botorch_costly.ask_tell.saving import read, save
 from botorch_costly.ask_tell.serial import Whole
 from botorch_costly.ask_tell.state import (
     Undo,
@@ -22,9 +23,7 @@ from botorch_costly.ask_tell.state import (
     changeable,
     check_header,
     header,
-    read,
     refuse_damage,
-    save,
 )
 from botorch_costly.ask_tell.strategy import ENQUEUED, Action, Proposal, Strategy
 from botorch_costly.ask_tell.surroundings import shield
@@ -105,7 +104,8 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         shield(cls)
 
     def _empty_ledger(self) -> Ledger[D, T]:
-        return Ledger(*self.records, self._kept, told=_NOUNS[self.tells])
+        awaited = self.tells in ("gain", "metric")
+        return Ledger(*self.records, self._kept, told=_NOUNS[self.tells], awaited=awaited)
 
     def _evaluations(self, ledger: Ledger[D, T]) -> Evaluations[D, T]:
         return Evaluations(self._domain, ledger, self._sign, self._tariff, self.horizon)

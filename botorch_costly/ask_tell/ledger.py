@@ -17,7 +17,9 @@ from botorch_costly.parameters import Plain
 
 S = TypeVar("S", bound=Suggestion)
 T = TypeVar("T", bound=Outcome)
-_SILENT = 8  # number of first outcomes without any reward that triggers a warning
+_SILENT = (
+    8  # number of first outcomes without any reward, or of queries that are not told, for a warning
+)
 _logger = logging.getLogger(__name__)
 
 
@@ -29,6 +31,7 @@ class Ledger(Generic[S, T]):
         outcome: Class of the outcomes, with ``to_dict`` and ``from_dict``.
         kept: Number of the latest suggestions that are kept, with their outcomes; all if omitted.
         told: Noun for the value of an outcome, for messages.
+        awaited: Whether a query is told before the next ones, as in a run.
     """
 
     def __init__(
@@ -38,8 +41,9 @@ class Ledger(Generic[S, T]):
         kept: int | None = None,
         *,
         told: str = "reward",
+        awaited: bool = False,
     ) -> None:
-        self.kept, self.told = kept, told
+        self.kept, self.told, self._awaited = kept, told, awaited
         self._suggestion, self._outcome = suggestion, outcome
         self._suggested: dict[int, S] = {}
         self._told: dict[int, T] = {}
@@ -87,6 +91,11 @@ class Ledger(Generic[S, T]):
         self.first = self.first or suggestion
         self._number += 1
         self.queries += query
+        if self._awaited and query and self.queries == _SILENT and not self._told:
+            message = (
+                "%d queries were decided on, and none was told: where decision.query, tell the %s."
+            )
+            _logger.warning(message, _SILENT, self.told)
         if self.kept is not None:
             self._suggested.pop(self._number - 1 - self.kept, None)
             self._told.pop(self._number - 1 - self.kept, None)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from botorch_costly.ask_tell.protocol import AskTell
-from botorch_costly.ask_tell.state import load, save
+from botorch_costly.ask_tell.saving import load, save
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check
 from botorch_costly.integrations.applying import Rates
 from botorch_costly.integrations.driver import Driver

@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from botorch_costly.ask_tell.ledger import Ledger
-from botorch_costly.ask_tell.state import DESCRIPTION, STATE_VERSION, read, refuse_damage
+from botorch_costly.ask_tell.saving import read
+from botorch_costly.ask_tell.state import DESCRIPTION, STATE_VERSION, refuse_damage
 from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import StateMismatchError, check
 from botorch_costly.population_records import PopulationDecision, PopulationObservation

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from botorch_costly.ask_tell import Optimizer
-from botorch_costly.ask_tell.state import read
+from botorch_costly.ask_tell.saving import read
 from botorch_costly.errors import (
     HorizonExceededError,
     InvalidConfigError,

@@ -5,7 +5,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from botorch_costly.ask_tell.state import load, save
+from botorch_costly.ask_tell.saving import load, save
 from botorch_costly.errors import check
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.parts import inner_network
