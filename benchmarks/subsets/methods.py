@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import torch
 from botorch.acquisition.analytic import LogExpectedImprovement
@@ -11,7 +13,7 @@ from torch import Tensor
 from benchmarks.harness.gaussian import fitted, standardized
 from benchmarks.subsets.base import AtTarget, Maker, Plan, Planned, Unevaluated
 from benchmarks.subsets.multi_fidelity import KnowledgeGradient, MaxValueEntropy
-from botorch_costly import SubsetDecision, SubsetOptimizer, Task
+from botorch_costly import Fabolas, SubsetDecision, SubsetOptimizer
 from botorch_costly.parameters import Plain
 from botorch_costly.plain import as_number
 from botorch_costly.problems import SubsetProblem
@@ -122,16 +124,16 @@ class StepLaw(Unevaluated):
 
 
 class Ours:
-    """``SubsetOptimizer`` as it comes, told the candidates, their values and costs."""
+    """``SubsetOptimizer`` as it comes, or with options, told the candidates, their values and costs."""
 
-    def __init__(self, problem: SubsetProblem, seed: int, *, tasks: Sequence[Task] = ()) -> None:
+    def __init__(self, problem: SubsetProblem, seed: int, **options: Any) -> None:
         self.problem = problem
         self._optimizer = SubsetOptimizer(
             problem.space,
             problem.fidelities,
-            tasks=tasks,
             candidates=problem.candidates,
             seed=seed,
+            **options,
         )
         self._asked: list[SubsetDecision] = []
 
@@ -164,4 +166,5 @@ METHODS: dict[str, Maker] = {
     "MF-KG": KnowledgeGradient,
     "Step Law": StepLaw,
     "SubsetOptimizer": Ours,
+    "Fabolas as published": partial(Ours, fabolas=Fabolas()),
 }

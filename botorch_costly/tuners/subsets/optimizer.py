@@ -120,7 +120,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         )
         none = fabolas is None or not len(tasks)
         check(none, "tasks", "none beside fabolas", f"{len(tasks)} tasks")
-        options = {
+        options: dict[str, Any] = {
             "tasks": earlier.digest,
             "costs": earlier.digest_of_costs,
             "fidelities": self.fidelities.fingerprint(),
