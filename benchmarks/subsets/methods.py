@@ -12,6 +12,7 @@ from torch import Tensor
 
 from benchmarks.harness.gaussian import fitted, standardized
 from benchmarks.subsets.base import AtTarget, Maker, Plan, Planned, Unevaluated
+from benchmarks.subsets.entropy import EntropyAtTarget, MultiTask
 from benchmarks.subsets.multi_fidelity import KnowledgeGradient, MaxValueEntropy
 from botorch_costly import Fabolas, SubsetDecision, SubsetOptimizer
 from botorch_costly.parameters import Plain
@@ -160,10 +161,13 @@ class Ours:
 METHODS: dict[str, Maker] = {
     "random at the target": AtTarget,
     "LogEI at the target": Improvement,
+    "entropy search at the target": EntropyAtTarget,
     "halving": Halving,
     "Hyperband": Hyperband,
     "MF-MES": MaxValueEntropy,
     "MF-KG": KnowledgeGradient,
+    "MTBO, 1/64": partial(MultiTask, share=1 / 64),
+    "MTBO, 1/16": partial(MultiTask, share=1 / 16),
     "Step Law": StepLaw,
     "SubsetOptimizer": Ours,
     "Fabolas as published": partial(Ours, fabolas=Fabolas()),
