@@ -215,8 +215,8 @@ QUOTES = (
     ),
     Quote(
         FABOLAS,
-        "| entropy search #, #, #; MTBO",
-        partial(machines_of, "entropy search at the target"),
+        "| entropy search #, #, #; MTBO on a 16th #, #, # |",
+        lambda: [*machines_of("entropy search at the target"), *machines_of("MTBO, 1/16")],
     ),
     Quote(
         FABOLAS,
