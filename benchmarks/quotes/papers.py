@@ -210,7 +210,7 @@ QUOTES = (
     ),
     Quote(
         FABOLAS,
-        "Fabolas as published #, #, #, [beside",
+        "Fabolas as published #, #, #, beside each",
         partial(machines_of, "Fabolas as published"),
     ),
     Quote(
