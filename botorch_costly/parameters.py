@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.errors import InvalidConfigError, InvalidSpaceError, check, check_rate
-from botorch_costly.plain import PLAIN, Plain, is_plain, plain, rounds_to, same
+from botorch_costly.plain import PLAIN, Plain, agree, is_plain, plain, rounds_to, same
 from botorch_costly.roles import Role, check_role
 
 
@@ -70,7 +70,8 @@ class _Number:
     def canonical(self, name: str, value: Any) -> Any:
         """Return ``value`` as a plain number of this kind.
 
-        A scalar of NumPy or torch that equals a bound in its own precision is converted to that bound.
+        A number that equals a bound but for its last bits is converted to that bound, and so is a scalar
+        of NumPy or torch that equals it in its own precision.
 
         Args:
             name: Name of the parameter, for messages.
@@ -82,7 +83,7 @@ class _Number:
         number = plain(value)
         check(self._is_typed(number), name, self.kind, value, InvalidConfigError)
         for bound in (self.low, self.high):
-            if rounds_to(bound, value):
+            if rounds_to(bound, value) or agree(bound, number):
                 return bound
         within = f"{self.kind} in [{self.low}, {self.high}]"
         check(self.low <= number <= self.high, name, within, value, InvalidConfigError)
@@ -295,7 +296,8 @@ class Choice:
     def canonical(self, name: str, value: object) -> Plain:
         """Return the option that equals ``value``, types included: ``1`` is not ``True``.
 
-        A scalar of NumPy or torch that equals an option in its own precision is converted to it.
+        A number that equals an option but for its last bits, or a scalar of NumPy or torch that equals it
+        in its own precision, is converted to it.
 
         Args:
             name: Name of the parameter, for messages.
@@ -309,7 +311,7 @@ class Choice:
             if same(exact, option):
                 return option
         for option in self.options:
-            if rounds_to(option, value):
+            if rounds_to(option, value) or agree(option, exact):
                 return option
         hint = ", a tuple in place of a list" if isinstance(value, list) else ""
         raise InvalidConfigError(name, f"one of {list(self.options)}{hint}", value)

@@ -5,7 +5,8 @@ and ``tupled`` convert them to lists and back. Lists are mutable and therefore n
 """
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,10 @@ from botorch_costly.errors import InvalidArgumentError
 
 Plain = str | int | float | bool | None | tuple["Plain", ...]
 PLAIN = "a str, int, finite float, bool, None or a tuple of these (a tuple in place of a list)"
+_DIGITS = 9  # of floats that are the same in spite of another processor, library or order of a sum
+_RELATIVE = 10.0**-_DIGITS
+# A float as ``repr`` writes it, which is no part of a word or a hash.
+_FLOAT = re.compile(r"(?<![\w.])-?\d+(?:\.\d+(?:e[+-]?\d{1,3})?|e[+-]?\d{1,3})(?![\w.])")
 _SCALARS = (str, int, float, bool, type(None))
 
 
@@ -48,6 +53,54 @@ def same(value: object, other: object) -> bool:
     if type(value) is tuple and type(other) is tuple:
         return len(value) == len(other) and all(map(same, value, other))
     return type(value) is type(other) and value == other
+
+
+def agree(value: object, other: object) -> bool:
+    """Return whether two plain values, lists or mappings are equal but for the last bits of floats.
+
+    The exponential or the power of a number has other last bits on another processor or with another
+    version of a library, so that a value that is computed anew differs from the one that was saved.
+
+    Example:
+        >>> agree({"lr": 0.1 + 0.2}, {"lr": 0.3}), agree(1, 1.0), agree(0.3, 0.300001)
+        (True, False, False)
+    """
+    if isinstance(value, Mapping) and isinstance(other, Mapping):
+        return set(value) == set(other) and all(agree(value[name], other[name]) for name in value)
+    if isinstance(value, list | tuple) and type(value) is type(other):
+        return len(value) == len(other) and all(map(agree, value, other))
+    if isinstance(value, float) and isinstance(other, float):
+        return math.isclose(value, other, rel_tol=_RELATIVE) or repr(value) == repr(other)
+    return same(value, other)
+
+
+def agree_as_text(text: str, other: str) -> bool:
+    """Return whether two texts are equal but for the last digits of the floats in them.
+
+    Example:
+        >>> agree_as_text("Real(low=0.30000000000000004)", "Real(low=0.3)")
+        True
+        >>> agree_as_text("Integer(low=3)", "Integer(low=4)"), agree_as_text("3.0", "3")
+        (False, False)
+    """
+    if text == other:
+        return True
+    floats, others = (list(map(float, _FLOAT.findall(given))) for given in (text, other))
+    return _FLOAT.sub("", text) == _FLOAT.sub("", other) and agree(floats, others)
+
+
+def without_last_digits(value: Any) -> Any:
+    """Return plain values, lists or mappings with floats rounded to nine digits, for a hash.
+
+    Example:
+        >>> without_last_digits({"lr": (0.1 + 0.2, "a", 3)})
+        {'lr': (0.3, 'a', 3)}
+    """
+    if isinstance(value, Mapping):
+        return {name: without_last_digits(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(without_last_digits, value))
+    return float(f"{value:.{_DIGITS}g}") if isinstance(value, float) else value
 
 
 def rounds_to(number: object, scalar: object) -> bool:

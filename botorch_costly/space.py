@@ -26,7 +26,7 @@ from botorch_costly.errors import (
     check_count,
 )
 from botorch_costly.parameters import Choice, Integer, Parameter, Real, Scheduled
-from botorch_costly.plain import Plain, listed, tupled
+from botorch_costly.plain import Plain, listed, tupled, without_last_digits
 from botorch_costly.randomness import check_generator
 from botorch_costly.roles import Role, role_by_name
 
@@ -324,5 +324,6 @@ class SearchSpace:
 
     def fingerprint(self) -> str:
         """Return a short hash of the definition, the same in every process and on every machine."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        definition = without_last_digits(self.to_dict())
+        text = json.dumps(definition, sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -30,7 +30,7 @@ from botorch_costly.ask_tell.strategy import ENQUEUED, Action, Proposal, Strateg
 from botorch_costly.ask_tell.surroundings import shield
 from botorch_costly.errors import check_count
 from botorch_costly.parameters import Plain
-from botorch_costly.records import Decision, Observation
+from botorch_costly.records import Decision, FrozenConfig, Observation
 
 _NOUNS: Mapping[Tells, str] = {
     "gain": "reward",
@@ -57,6 +57,7 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         horizon: Largest number of suggestions; ``None`` if unknown.
         maximize: Whether larger values are better.
         options: Further options that a state must have been made with, by name.
+        start: Configuration of the first suggestion, if one is known to be good.
         kept: Number of the latest suggestions that are kept; all if omitted.
         tariff: Clock of the rounds, of which queries take a share; no clock is read without one.
 
@@ -84,6 +85,7 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         horizon: int | None = None,
         maximize: bool = True,
         options: Mapping[str, Any] | None = None,
+        start: Mapping[str, Plain] | None = None,
         kept: int | None = None,
         tariff: RoundTariff | None = None,
     ) -> None:
@@ -91,7 +93,8 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
         self._sign = sign_of(maximize)
         self._domain, self._strategy = domain, strategy
-        named = {**self._own_options(), **({} if options is None else options)}
+        self._begins_at = None if start is None else FrozenConfig(domain.space.canonical(start))
+        named = {"start": self._begins_at, **self._own_options(), **(options or {})}
         self._header = header(type(self), domain.space, {**named, "horizon": self.horizon})
         self._kept, self._tariff = kept, tariff
         self._ledger = self._empty_ledger()
@@ -147,7 +150,7 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         if self._tariff is not None:
             self._tariff.begin_round()
         number = self._ledger.next_within(self.horizon)
-        proposal = self._strategy.suggest(self._seen)
+        proposal = self._strategy.next(self._seen, self._begins_at)
         if self.queries_last and number + 1 == self.horizon:
             proposal = self._queried(proposal)
         suggestion = self._suggestion(number, proposal)

@@ -18,6 +18,7 @@ from botorch_costly.parameters import Plain
 
 Action = Literal["ask", "note", "load"]
 ENQUEUED = "enqueued"  # reason of a suggestion that the user made
+START = "the start"  # reason of the first suggestion, where the user gave it
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,16 @@ class Strategy(ABC):
             CostlyError: If this strategy cannot have it.
         """
         return {}
+
+    def next(self, seen: Evaluations[Any, Any], start: Mapping[str, Plain] | None) -> Proposal:
+        """Return the start, if there is one and nothing was suggested before, else ``suggest``."""
+        if start is None or len(seen) > 0:
+            return self.suggest(seen)
+        return self.started(seen, start)
+
+    def started(self, seen: Evaluations[Any, Any], config: Mapping[str, Plain]) -> Proposal:
+        """Return the first evaluation, of a configuration that the user knows to be good."""
+        return Proposal(config, START, details=self.enqueued(seen, config))
 
     def entered(self, suggestion: Any, seen: Evaluations[Any, Any]) -> None:
         """Take note of a suggestion, one's own or the user's, which is not among those seen yet."""

@@ -1,7 +1,7 @@
 """Libraries that adapters need, and the extras of the package that install them."""
 
 import re
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 
 from botorch_costly.errors import MissingExtraError, check
 
@@ -15,7 +15,7 @@ def require(package: str, minimum: str, extra: str) -> None:
         extra: Extra of ``botorch_costly`` that installs the package.
 
     Raises:
-        MissingExtraError: If the package is missing or too old; the message names the extra.
+        MissingExtraError: If the package is missing or too old; the message says what to install.
 
     Example:
         >>> require("torch", "2.0", "none")
@@ -30,8 +30,20 @@ def require(package: str, minimum: str, extra: str) -> None:
     except PackageNotFoundError:
         installed = "not installed"
     is_new = installed != "not installed" and _numbers(installed) >= _numbers(minimum)
-    expected = f"version {minimum} or newer, which pip install 'botorch_costly[{extra}]' brings"
+    wanted = " ".join(repr(name) for name in _names(extra) or [f"{package}>={minimum}"])
+    expected = f"version {minimum} or newer: pip install {wanted}"
     check(is_new, package, expected, installed, MissingExtraError)
+
+
+def _names(extra: str) -> list[str]:
+    """Return what an extra installs, as its metadata name it; nothing where these are not installed."""
+    try:
+        lines = requires("botorch_costly") or []
+    except PackageNotFoundError:
+        return []
+    pairs = (line.split(";", 1) for line in lines if ";" in line)
+    named = re.compile(rf"extra == ['\"]{re.escape(extra)}['\"]")
+    return [name.strip() for name, condition in pairs if named.search(condition)]
 
 
 def _numbers(text: str) -> tuple[int, ...]:

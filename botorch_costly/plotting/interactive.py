@@ -69,7 +69,7 @@ def _panels(count: int) -> "Figure":
     try:
         from plotly.subplots import make_subplots
     except ImportError as error:
-        needed = "plotly, which pip install 'botorch_costly[plotly]' brings"
+        needed = "version 5.18 or newer: pip install 'plotly>=5.18'"
         raise MissingExtraError("plotly", needed, "not installed") from error
     figure = make_subplots(rows=count, cols=1, shared_xaxes=True, vertical_spacing=0.2 / count)
     figure.update_layout(

@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from botorch_costly.errors import MissingExtraError
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -45,8 +47,8 @@ def stack(panels: int, height: float = 1.6) -> "list[Axes]":
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        needed = "Plotting needs Matplotlib: pip install 'botorch_costly[plot]'"
-        raise ImportError(needed) from error
+        needed = "version 3.8 or newer: pip install 'matplotlib>=3.8'"
+        raise MissingExtraError("matplotlib", needed, "not installed") from error
     figure = Figure(figsize=(7, max(height * panels, 2.0)), layout="constrained")
     FigureCanvasAgg(figure)
     return list(figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0])

@@ -11,7 +11,7 @@ from botorch_costly.errors import (
     check_count,
     check_positive,
 )
-from botorch_costly.plain import as_number
+from botorch_costly.plain import agree, as_number
 from botorch_costly.rewards.metric_gain import Kind, When, least_loss, log_gain
 from botorch_costly.rewards.recovery import DEFAULT_MARGIN, Kept, Recovery
 from botorch_costly.states import Stateful, outside_inference
@@ -177,7 +177,7 @@ class GoodState:
         check(is_valid, "state", "a state_dict of GoodState", state, StateMismatchError)
         for name in ("metric", "margin"):
             expected, received = getattr(self, name), state[name]
-            check(received == expected, name, repr(expected), received, StateMismatchError)
+            check(agree(received, expected), name, repr(expected), received, StateMismatchError)
         try:
             kept = Kept.from_state(state["kept"])
             readings = check_count("readings", state["readings"])

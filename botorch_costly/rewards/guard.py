@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check, check_positive
-from botorch_costly.plain import as_number
+from botorch_costly.plain import agree, as_number
 from botorch_costly.records import Decision
 from botorch_costly.rewards.gain import GainReward
 from botorch_costly.rewards.metric_gain import When
@@ -235,7 +235,9 @@ class GuardedReward:
             kind = type(state).__name__
             received = sorted(map(str, state)) if isinstance(state, Mapping) else kind
             raise StateMismatchError("state", "a state_dict of GuardedReward", received) from error
-        check(margin == self.margin, "state margin", str(self.margin), margin, StateMismatchError)
+        check(
+            agree(margin, self.margin), "state margin", str(self.margin), margin, StateMismatchError
+        )
         self._recovery.check_fits(kept, state.get("parts"))
         self.reward.load_state_dict(reward)
         self._recovery.kept, self._good = kept, good

@@ -11,7 +11,7 @@ from botorch_costly.errors import (
     check_count,
     check_positive,
 )
-from botorch_costly.plain import as_number
+from botorch_costly.plain import agree, as_number
 from botorch_costly.records import Decision
 from botorch_costly.rewards.sample import Reading, Sample
 
@@ -198,7 +198,7 @@ class MetricGain(ABC):
             raise StateMismatchError("state", expected, state)
         for name, value in self.options().items():
             saved = state[name]
-            check(saved == value, f"state {name}", repr(value), saved, StateMismatchError)
+            check(agree(saved, value), f"state {name}", repr(value), saved, StateMismatchError)
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:

@@ -158,6 +158,7 @@ class BanditTuner(GainOptimizer[Decision]):
     Args:
         space: Finite search space; each configuration is an arm.
         horizon: Rounds of the run; ``None`` if unknown, which some query rules do not support.
+        start: Arm of the first round, which is queried, if one is known to be good.
         strategy: Rule that chooses the arm; :class:`botorch_costly.bandits.GPUCB` if omitted.
         query: Rule that decides on queries; ``ConfidenceQuery(0.95)`` if omitted, as in the paper's table
             of bandits.
@@ -168,6 +169,7 @@ class BanditTuner(GainOptimizer[Decision]):
         device: Device of all computation.
 
     Raises:
+        InvalidConfigError: If ``start`` is no arm.
         InvalidSpaceError: If the space is not finite, has fewer than two configurations, or too many.
         InvalidArgumentError: If an option is outside its range.
         CostlyError: If the rule does not support the horizon.
@@ -193,6 +195,7 @@ class BanditTuner(GainOptimizer[Decision]):
         space: SearchSpace,
         horizon: int | None = None,
         *,
+        start: Mapping[str, Plain] | None = None,
         strategy: Strategy[Any] | None = None,
         query: QueryRule | None = None,
         rewards: RewardRange | None = None,
@@ -217,7 +220,7 @@ class BanditTuner(GainOptimizer[Decision]):
         options = {"strategy": policy.strategy, "query": policy.rule, "rewards": policy.rewards}
         options |= {"unqueried_play": unqueried_play, "seed": seed}
         played = BanditStrategy(space, player, estimates=rewards is None)
-        super().__init__(Domain(space), played, horizon=horizon, options=options)
+        super().__init__(Domain(space), played, horizon=horizon, options=options, start=start)
 
     def _check_variance(self, variance: float) -> None:
         expected = "0, for all rewards of an arm are alike; OnlineTuner takes arms and variances"

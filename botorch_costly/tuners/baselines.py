@@ -66,11 +66,12 @@ class _Unlearning(GainOptimizer[Decision]):
         strategy: Strategy,
         horizon: int | None,
         options: Mapping[str, Any],
+        start: Mapping[str, Plain] | None = None,
     ) -> None:
         valid = horizon is not None or not space.is_scheduled
         check(valid, "horizon", "the rounds of the run, for a Scheduled parameter", horizon)
         domain = Domain(space, allow_single=True)
-        super().__init__(domain, strategy, horizon=horizon, options=options)
+        super().__init__(domain, strategy, horizon=horizon, options=options, start=start)
 
     def _suggestion(self, number: int, proposal: Proposal) -> Decision:
         config = proposal.config
@@ -111,13 +112,23 @@ class RandomTuner(_Unlearning):
     Args:
         space: Search space of the configurations.
         horizon: Rounds of the run; ``None`` if unknown.
+        start: Configuration of the first round, which is queried, if one is known to be good; the peak of
+            a ``Scheduled`` parameter.
         seed: Seed of all random draws.
 
     Raises:
         InvalidArgumentError: If a parameter is ``Scheduled`` and the horizon is unknown.
+        InvalidConfigError: If ``start`` does not belong to the space.
     """
 
-    def __init__(self, space: SearchSpace, horizon: int | None = None, *, seed: int = 0) -> None:
+    def __init__(
+        self,
+        space: SearchSpace,
+        horizon: int | None = None,
+        *,
+        start: Mapping[str, Plain] | None = None,
+        seed: int = 0,
+    ) -> None:
         check(isinstance(space, SearchSpace), "space", "a SearchSpace", space, InvalidSpaceError)
         seed = check_seed(seed)
-        super().__init__(space, _Random(seed), horizon, {"seed": seed})
+        super().__init__(space, _Random(seed), horizon, {"seed": seed}, start)

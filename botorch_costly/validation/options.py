@@ -14,7 +14,7 @@ from botorch_costly.errors import (
     check_nonnegative,
     check_probability,
 )
-from botorch_costly.plain import as_number
+from botorch_costly.plain import agree, as_number
 from botorch_costly.randomness import check_seed
 from botorch_costly.rewards.metric_gain import Kind
 
@@ -84,7 +84,7 @@ class Options:
         check_changed(changed, set(ours) - _FIXED)
         for name, value in ours.items():
             other = dict(theirs or {})[name]
-            is_same = name in changed or value == other
+            is_same = name in changed or agree(value, other)
             check(is_same, f"state: option {name}", repr(value), other, StateMismatchError)
 
 

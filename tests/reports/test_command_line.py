@@ -121,7 +121,7 @@ def test_without_matplotlib_pictures_name_their_extra_and_text_is_there(
 ):
     for name in ("matplotlib", "matplotlib.figure"):
         monkeypatch.setitem(sys.modules, name, None)
-    assert "pip install 'botorch_costly[plot]'" in refused(capsys, *arguments)
+    assert "pip install 'matplotlib>=3.8'" in refused(capsys, *arguments)
     assert not Path(arguments[-1]).exists()
     assert main(["report", "run.pt"]) == 0
 

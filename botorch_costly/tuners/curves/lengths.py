@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from botorch_costly.ask_tell.points import SAME
 from botorch_costly.errors import InvalidConfigError, InvalidShapeError, check, check_count
 from botorch_costly.numerics.growth import SHARES
 from botorch_costly.parameters import Integer, Plain
-from botorch_costly.plain import as_number
+from botorch_costly.plain import as_number, without_last_digits
 from botorch_costly.space import SearchSpace
 
 
@@ -83,11 +84,9 @@ class Lengths:
         self._space, self._iterations = space, iterations
         self.configs = None if candidates is None else [space.canonical(c) for c in candidates]
         self.points: Tensor | None = None
-        self._by_point: dict[tuple[float, ...], int] = {}
         if self.configs is not None:
             check(len(self.configs) > 0, "candidates", "at least one configuration", candidates)
             self.points = torch.stack([space.encode(config) for config in self.configs])
-            self._by_point = {tuple(p): i for i, p in enumerate(self.points.tolist())}
         self._each = self._checked(lengths)
         self.longest = self._longest()
 
@@ -139,7 +138,8 @@ class Lengths:
         """Return a configuration in plain values; raise InvalidConfigError if it has no length."""
         plain = self._space.canonical(config)
         if self._each is not None:
-            listed = tuple(self._space.encode(plain).tolist()) in self._by_point
+            _, away = self._nearest(self._space.encode(plain))
+            listed = away < SAME
             expected = "one of the candidates, which have lengths"
             check(listed, "config", expected, config, InvalidConfigError)
         return plain
@@ -147,7 +147,7 @@ class Lengths:
     def length_of(self, config: Mapping[str, Plain]) -> int:
         """Return the iterations of a whole training of a configuration."""
         if self._each is not None:
-            return self._each[self._by_point[tuple(self._space.encode(config).tolist())]]
+            return self._each[self._nearest(self._space.encode(config))[0]]
         if isinstance(self._iterations, str):
             return int(as_number(self._iterations, config[self._iterations]))
         assert self._iterations is not None
@@ -157,11 +157,15 @@ class Lengths:
         """Return the configuration of an encoded point: of a list, the nearest candidate."""
         if self.configs is None:
             return self._space.decode(point)
+        return self.configs[self._nearest(point)[0]]
+
+    def _nearest(self, point: Tensor) -> tuple[int, float]:
+        """Return the number of the candidate nearest to an encoded point, which may have lost digits."""
         assert self.points is not None
-        away = (self.points.to(point) - point).abs().amax(-1)  # encodings may have lost digits
-        return self.configs[int(away.argmin())]
+        away, number = (self.points.to(point) - point).abs().amax(-1).min(0)
+        return int(number), float(away)
 
 
 def _digest(values: Any) -> str:
-    text = json.dumps(values, sort_keys=True)
+    text = json.dumps(without_last_digits(values), sort_keys=True)
     return f"{len(values)}, {hashlib.sha256(text.encode()).hexdigest()[:12]}"

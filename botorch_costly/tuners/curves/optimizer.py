@@ -59,6 +59,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         shortest: Iterations of the shortest segment of a new training.
         resumes: Whether a training can be resumed where it stopped. If not, each segment restarts the
             training from scratch.
+        start: Configuration whose training is begun first, if one is known to be good.
         horizon: Largest number of segments; ``None`` if unknown.
         maximize: Whether larger values are better.
         compression: Scores of curves as in BOIL, whose improvement per cost decides on configuration and
@@ -72,7 +73,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
     Raises:
         InvalidArgumentError: If an argument is outside its range, there is no such device here, or there
             are tasks beside a compression.
-        InvalidConfigError: If a candidate, or all of a task, does not belong to the space.
+        InvalidConfigError: If a candidate, the start, or all of a task, does not belong to the space.
         InvalidSpaceError: If the space holds a single configuration.
 
     Example:
@@ -113,6 +114,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         lengths: Sequence[int] | None = None,
         shortest: int = 1,
         resumes: bool = True,
+        start: Mapping[str, Plain] | None = None,
         horizon: int | None = None,
         maximize: bool = True,
         compression: Compression | None = None,
@@ -149,7 +151,10 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         if compression is not None:
             chooser = ScoreChooser(new, ladder, generator, compression, resumes=resumes)
         strategy = CurveStrategy(domain, wholes, ladder, chooser, sign, resumes=resumes)
-        super().__init__(domain, strategy, horizon=horizon, maximize=maximize, options=options)
+        first = None if start is None else wholes.canonical(start)
+        super().__init__(
+            domain, strategy, horizon=horizon, maximize=maximize, options=options, start=first
+        )
         self.predicts = compression is None  # scores of curves are in no unit of the values
         self._warned = False
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.state import Undo, attributes_of, both, states_of, without_trace
-from botorch_costly.ask_tell.strategy import ENQUEUED, Action, Proposal, Strategy
+from botorch_costly.ask_tell.strategy import ENQUEUED, START, Action, Proposal, Strategy
 from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import check, check_count
 from botorch_costly.parameters import Plain
@@ -80,6 +80,12 @@ class CurveStrategy(Strategy):
         end = length if until is None else check_count("until", until)
         check(done < end <= length, "until", f"more than {done}, at most {length}", until)
         return self._proposal(number, config, before, end, ENQUEUED)
+
+    def started(self, seen: Evaluations[Any, Any], config: Mapping[str, Plain]) -> Proposal:
+        """Return the shortest segment of a training of the start."""
+        config = self._lengths.canonical(config)
+        until = self._ladder.after(0, self._lengths.length_of(config))
+        return self._proposal(len(seen), config, None, until, START)
 
     def _proposal(
         self,

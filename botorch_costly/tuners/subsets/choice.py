@@ -1,6 +1,7 @@
 """The strategy of ``SubsetOptimizer``: it maximizes information about the optimum per unit of cost."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.points import SAME, among, perturbed, unasked
 from botorch_costly.ask_tell.state import without_trace
-from botorch_costly.ask_tell.strategy import Proposal, Strategy
+from botorch_costly.ask_tell.strategy import START, Proposal, Strategy
 from botorch_costly.models.ensemble import HyperparameterEnsemble
 from botorch_costly.numerics.gumbel import without_replacement
 from botorch_costly.numerics.robust import tempered
@@ -89,6 +90,10 @@ class SubsetStrategy(Strategy):
         point, reason = self.choose(_tempered(seen), seen.pending_points)
         config, fidelities = seen.domain.decode(point)
         return Proposal(config, reason, details={"fidelities": fidelities})
+
+    def started(self, seen: Evaluations[Any, Any], config: Mapping[str, Plain]) -> Proposal:
+        """Return the start at the fidelities of the evaluation that would be first."""
+        return replace(self.suggest(seen), config=config, reason=START)
 
     def predict(self, seen: Evaluations[Any, Any], points: Tensor) -> tuple[Tensor, Tensor] | None:
         """Return the posterior of configurations at the target; None before a finite value.

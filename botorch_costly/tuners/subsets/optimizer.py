@@ -49,6 +49,8 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
             they lack are at the target.
         candidates: Pairs of a configuration and its fidelities, to choose evaluations from; all of both
             spaces if omitted.
+        start: Configuration of the first evaluation, if one is known to be good; it is evaluated at a low
+            fidelity, and need not be a candidate.
         horizon: Largest number of evaluations; ``None`` if unknown.
         maximize: Whether larger values are better.
         overhead: Fixed cost of each evaluation in addition to the cost told, in the same unit, such as
@@ -64,7 +66,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
     Raises:
         InvalidArgumentError: If an argument is outside its range, a candidate is listed twice, there is
             no such device here, or there are tasks beside ``fabolas``.
-        InvalidConfigError: If a candidate, or all of a task, does not belong to the spaces.
+        InvalidConfigError: If a candidate, the start, or all of a task, does not belong to the spaces.
         InvalidSpaceError: If a space holds a single point, a fidelity is no ``Real`` above 0, or there
             are tasks and a fidelity has the name of a parameter.
 
@@ -95,6 +97,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         tasks: Sequence[Task] = (),
         fill: Mapping[str, Any] | None = None,
         candidates: Sequence[Candidate] | None = None,
+        start: Mapping[str, Plain] | None = None,
         horizon: int | None = None,
         maximize: bool = True,
         overhead: float = 0.0,
@@ -136,7 +139,9 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         strategy = SubsetStrategy(
             domain, sampling, float(overhead), generator_of(seed), earlier, fabolas
         )
-        super().__init__(domain, strategy, horizon=horizon, maximize=maximize, options=options)
+        super().__init__(
+            domain, strategy, horizon=horizon, maximize=maximize, options=options, start=start
+        )
 
     @classmethod
     def as_published(

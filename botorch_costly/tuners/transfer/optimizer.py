@@ -58,6 +58,7 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
             others are left out, and a warning is logged. Of a study with more than 1,500 values, 1,500
             are read, evenly spread over their ranks.
         candidates: Configurations to choose from, each once; the whole space if omitted.
+        start: Configuration of the first evaluation, if one is known to be good, perhaps no candidate.
         horizon: Largest number of evaluations; ``None`` if unknown.
         maximize: Whether larger values are better, here and in the tasks.
         robust: Rule that decides the share of the tasks: ``ByEvidence``, or ``ByGaps`` as published.
@@ -77,7 +78,7 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
     Raises:
         InvalidArgumentError: If there is no task, an argument is outside its range, a candidate is listed
             twice, or there is no such device here.
-        InvalidConfigError: If a candidate, or all of a task, does not belong to the space.
+        InvalidConfigError: If a candidate, the start, or all of a task, does not belong to the space.
         InvalidSpaceError: If the space holds a single configuration.
 
     Example:
@@ -105,6 +106,7 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
         tasks: Sequence[Task],
         *,
         candidates: Sequence[Mapping[str, Plain]] | None = None,
+        start: Mapping[str, Plain] | None = None,
         horizon: int | None = None,
         maximize: bool = True,
         robust: Robustness = _BY_EVIDENCE,
@@ -147,7 +149,9 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
             "seed": check_seed(seed),
             "dtype": dtype,
         }
-        super().__init__(domain, strategy, horizon=horizon, maximize=maximize, options=options)
+        super().__init__(
+            domain, strategy, horizon=horizon, maximize=maximize, options=options, start=start
+        )
         measured = [
             study for study, is_advice in zip(studies, advised, strict=True) if not is_advice
         ]

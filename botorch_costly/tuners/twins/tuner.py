@@ -13,6 +13,7 @@ from torch import Tensor
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.frame import Frame
 from botorch_costly.ask_tell.observed import observation_of
+from botorch_costly.ask_tell.points import SAME
 from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.round_tariff import tariff_of
 from botorch_costly.ask_tell.state import attributes_of
@@ -274,7 +275,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
     def diagnose(self) -> TwinDiagnosis:
         """Return whether compute binds, the cost of exploration so far, and whether it has paid."""
         budget = self._strategy.plan.budget
-        is_start = torch.equal(self._strategy.plan.incumbent, self._start)
+        is_start = torch.allclose(self._strategy.plan.incumbent, self._start, rtol=0, atol=SAME)
         metrics = [o.reward for o in self.observations if o.reward is not None]
         levels = [level for level in map(self.level_of, metrics) if not math.isnan(level)]
         return TwinDiagnosis(
