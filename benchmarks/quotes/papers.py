@@ -1,11 +1,20 @@
 """Quotes of the first tables of the papers' pages."""
 
+from functools import partial
 from statistics import fmean, median
 
 from benchmarks.quotes.priced import on_arms
 from benchmarks.quotes.quote import Quote, Value
 from benchmarks.quotes.rows import less, row, rows, stored
-from benchmarks.quotes.searches import after, known_at, live_machines, machines, smallest, sums
+from benchmarks.quotes.searches import (
+    after,
+    known_at,
+    live_machines,
+    machines,
+    machines_of,
+    smallest,
+    sums,
+)
 from benchmarks.quotes.speed import claims
 from benchmarks.quotes.training import losses, queries, top
 from benchmarks.tables.paper import FORGETTING_RATES, TABLE_A2
@@ -198,6 +207,16 @@ QUOTES = (
         "regret in error #, #, # at the cost of .25, 1 and 3 whole trainings; LogEI on all of the"
         " data #, #, #. With our costs",
         machines,
+    ),
+    Quote(
+        FABOLAS,
+        "Fabolas as published #, #, #, beside each",
+        partial(machines_of, "Fabolas as published"),
+    ),
+    Quote(
+        FABOLAS,
+        "| entropy search #, #, #; MTBO on a 16th #, #, # |",
+        lambda: [*machines_of("entropy search at the target"), *machines_of("MTBO, 1/16")],
     ),
     Quote(
         FABOLAS,

@@ -32,6 +32,11 @@ def machines() -> list[Value]:
     return [_regret("svm", m, at) for m in methods for at in ("0.25", "1", "3")]
 
 
+def machines_of(method: str) -> list[Value]:
+    """Return regrets of a method on the same grid."""
+    return [_regret("svm", method, at) for at in ("0.25", "1", "3")]
+
+
 def _machines() -> list[Value]:
     ours = [_regret("svm", _OURS, at) for at in ("0.25", "1", "3")]
     rivals = [

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import torch
 from botorch.acquisition.analytic import LogExpectedImprovement
@@ -10,8 +12,9 @@ from torch import Tensor
 
 from benchmarks.harness.gaussian import fitted, standardized
 from benchmarks.subsets.base import AtTarget, Maker, Plan, Planned, Unevaluated
+from benchmarks.subsets.entropy import EntropyAtTarget, MultiTask
 from benchmarks.subsets.multi_fidelity import KnowledgeGradient, MaxValueEntropy
-from botorch_costly import SubsetDecision, SubsetOptimizer, Task
+from botorch_costly import Fabolas, SubsetDecision, SubsetOptimizer
 from botorch_costly.parameters import Plain
 from botorch_costly.plain import as_number
 from botorch_costly.problems import SubsetProblem
@@ -122,16 +125,16 @@ class StepLaw(Unevaluated):
 
 
 class Ours:
-    """``SubsetOptimizer`` as it comes, told the candidates, their values and costs."""
+    """``SubsetOptimizer`` as it comes, or with options, told the candidates, their values and costs."""
 
-    def __init__(self, problem: SubsetProblem, seed: int, *, tasks: Sequence[Task] = ()) -> None:
+    def __init__(self, problem: SubsetProblem, seed: int, **options: Any) -> None:
         self.problem = problem
         self._optimizer = SubsetOptimizer(
             problem.space,
             problem.fidelities,
-            tasks=tasks,
             candidates=problem.candidates,
             seed=seed,
+            **options,
         )
         self._asked: list[SubsetDecision] = []
 
@@ -158,10 +161,14 @@ class Ours:
 METHODS: dict[str, Maker] = {
     "random at the target": AtTarget,
     "LogEI at the target": Improvement,
+    "entropy search at the target": EntropyAtTarget,
     "halving": Halving,
     "Hyperband": Hyperband,
     "MF-MES": MaxValueEntropy,
     "MF-KG": KnowledgeGradient,
+    "MTBO, 1/64": partial(MultiTask, share=1 / 64),
+    "MTBO, 1/16": partial(MultiTask, share=1 / 16),
     "Step Law": StepLaw,
     "SubsetOptimizer": Ours,
+    "Fabolas as published": partial(Ours, fabolas=Fabolas()),
 }

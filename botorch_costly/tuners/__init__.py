@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from botorch_costly.tuners.online.importance import importance
     from botorch_costly.tuners.population import PopulationTuner
-    from botorch_costly.tuners.subsets import Sampling, SubsetOptimizer
+    from botorch_costly.tuners.subsets import Fabolas, Sampling, SubsetOptimizer
     from botorch_costly.tuners.transfer import ByEvidence, ByGaps, TransferOptimizer
     from botorch_costly.tuners.twins import Session, TwinTuner, tune
 
@@ -36,6 +36,7 @@ __all__ = [
     "Compression",
     "CurveOptimizer",
     "Design",
+    "Fabolas",
     "FixedTuner",
     "Hold",
     "Importance",
@@ -81,7 +82,7 @@ if not TYPE_CHECKING:
             ),
             "online.importance": ("importance",),
             "population": ("PopulationTuner",),
-            "subsets": ("Sampling", "SubsetOptimizer"),
+            "subsets": ("Fabolas", "Sampling", "SubsetOptimizer"),
             "transfer": ("ByEvidence", "ByGaps", "TransferOptimizer"),
             "twins": ("Session", "TwinTuner", "tune"),
         },

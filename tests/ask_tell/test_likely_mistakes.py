@@ -86,3 +86,15 @@ def test_a_setting_without_its_fidelities_says_which_it_lacks(fidelities):
     with pytest.raises(InvalidConfigError, match=r"fidelities: Expected a value of each.*fraction"):
         optimizer.enqueue({"lr": 0.01}, fidelities)
     assert len(optimizer.decisions) == 0
+
+
+def test_a_cost_that_is_told_for_some_evaluations_earns_one_warning(caplog):
+    rough = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20, first=12)
+    mixed, never, always = (bc.SubsetOptimizer(SPACE, sampling=rough) for _ in range(3))
+    for number in range(5):
+        for optimizer in (never, always, mixed):
+            decision = optimizer.ask()
+            told = optimizer is always or (optimizer is mixed and number < 2)
+            optimizer.tell(decision, 0.1 * number, cost=7.0 if told else None)
+        assert sum("No cost was told" in text for text in warnings_of(caplog)) == (number >= 2)
+    assert mixed.total_cost > 14.0

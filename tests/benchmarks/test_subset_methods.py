@@ -39,7 +39,7 @@ def problem():
     return SubsetProblem(SPACE, SIZES, pairs, values, costs)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [name for name in METHODS if not name.startswith("MTBO")])
 def test_a_method_pays_for_what_it_asks_and_chooses_at_the_target(problem, method):
     made = METHODS[method](problem, 0)
     assert made.choice() in problem.targets

@@ -192,6 +192,17 @@ OPTIMIZERS = {
         _tell_value,
         15,
     ),
+    "SubsetOptimizer as published": OptimizerCase(
+        lambda seed: bc.SubsetOptimizer.as_published(
+            _SPACE,
+            horizon=15,
+            sampling=_ROUGH,
+            fabolas=bc.Fabolas(configs=2, levels=(1 / 64, 1 / 8)),
+            seed=seed,
+        ),
+        _tell_value,
+        15,
+    ),
     "SubsetOptimizer of candidates": OptimizerCase(
         lambda seed: bc.SubsetOptimizer(
             _SPACE,
@@ -215,5 +226,10 @@ OPTIMIZERS = {
 }
 
 # The others take long, and differ from one of these in options alone.
-_SLOW = {"TransferOptimizer by gaps", "CurveOptimizer of scores", "CurveOptimizer as published"}
+_SLOW = {
+    "TransferOptimizer by gaps",
+    "CurveOptimizer of scores",
+    "CurveOptimizer as published",
+    "SubsetOptimizer as published",
+}
 BY_DEFAULT = [name for name in OPTIMIZERS if name not in _SLOW]

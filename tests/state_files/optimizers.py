@@ -1,5 +1,6 @@
 """Optimizers whose states are kept. Options are never changed here: a file is of these ones."""
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -54,6 +55,13 @@ MAKERS: dict[str, Callable[[], Any]] = {
         _SPACE, 27, horizon=20, seed=1, search=_SEARCH, compression=bc.Compression()
     ),
     "subsets": lambda: bc.SubsetOptimizer(_SPACE, horizon=15, sampling=_ROUGH, seed=1),
+    "subsets_published": lambda: bc.SubsetOptimizer.as_published(
+        _SPACE,
+        horizon=15,
+        sampling=dataclasses.replace(_ROUGH, first=None),
+        fabolas=bc.Fabolas(levels=(1 / 64, 1 / 8)),
+        seed=1,
+    ),
     "transfer": lambda: _transfer(bc.ByEvidence()),
     "transfer_by_gaps": lambda: _transfer(bc.ByGaps()),
     "random": lambda: bc.RandomTuner(_SPACE, 20, seed=1),

@@ -2,5 +2,6 @@
 
 from botorch_costly.tuners.subsets.belief import Sampling
 from botorch_costly.tuners.subsets.optimizer import SubsetOptimizer
+from botorch_costly.tuners.subsets.published import Fabolas
 
-__all__ = ["Sampling", "SubsetOptimizer"]
+__all__ = ["Fabolas", "Sampling", "SubsetOptimizer"]

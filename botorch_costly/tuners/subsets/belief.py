@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 from botorch.exceptions.warnings import InputDataWarning
+from botorch.models.deterministic import DeterministicModel
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
@@ -82,7 +83,7 @@ class Beliefs(NamedTuple):
     """Fitted models."""
 
     model: HyperparameterEnsemble  # of standardized rewards
-    cost: FidelityCost  # in multiples of `unit`
+    cost: DeterministicModel  # in multiples of `unit`
     unit: float  # median cost
     best: Tensor  # largest standardized mean at the target of a configuration that is modelled
 
@@ -116,36 +117,42 @@ class SubsetBelief:
         self._fitted = 0  # evaluations of that fit
         self._moved = 0  # evaluations when the walkers moved last
 
-    def learn(
-        self, data: TemperedData, pending: Tensor, generator: torch.Generator | None = None
-    ) -> Beliefs:
+    def learn(self, data: TemperedData, pending: Tensor) -> Beliefs:
         """Return the models fitted to the data; pending evaluations are added with their mean.
 
         Args:
             data: All evaluations.
             pending: Pending evaluations, encoded, ``(m, d)``.
-            generator: Source of randomness, if it is another one than that of decisions.
         """
-        targets = _standardized(data)
-        raw = self._drawn(data.points, targets, self._generator if generator is None else generator)
-        self._fitted = len(data.points)
+        model = self.fitted(data, self._generator)
         rows = self._informative(data.points, _MODELLED)
-        points, targets = data.points[rows], targets[rows]
-        model = self._ensemble(points, targets, raw)
+        points = data.points[rows]
         best = self.at_target(model, points[:, : self._dim]).max()
         if len(pending):
-            values = torch.cat([targets, _mean(model, pending)])
-            model = self._ensemble(torch.cat([points, pending]), values, raw)
+            assert self._draws is not None
+            values = torch.cat([_standardized(data)[rows], _mean(model, pending)])
+            model = self._ensemble(torch.cat([points, pending]), values, self._draws.to(points))
         unit = data.costs.median()  # multiples of it fit into single precision
         shares = (data.costs / unit).clamp(1 / LARGEST_SHARE, LARGEST_SHARE)
-        cost = FidelityCost(
+        return Beliefs(model, self._cost(data, shares), float(unit), best)
+
+    def fitted(self, data: TemperedData, generator: torch.Generator) -> HyperparameterEnsemble:
+        """Return the model of the data, with draws of hyperparameters that follow them."""
+        targets = _standardized(data)
+        raw = self._drawn(data.points, targets, generator)
+        self._fitted = len(data.points)
+        rows = self._informative(data.points, _MODELLED)
+        return self._ensemble(data.points[rows], targets[rows], raw)
+
+    def _cost(self, data: TemperedData, shares: Tensor) -> DeterministicModel:
+        """Return the model of costs, which are ``shares`` of their median, ``(n,)``."""
+        return FidelityCost(
             data.points.double(),
             shares.unsqueeze(-1),
             self._log_shares,
             self._fidelities,
             self._expected,
         )
-        return Beliefs(model, cost, float(unit), best)
 
     def _drawn(self, points: Tensor, targets: Tensor, generator: torch.Generator) -> Tensor:
         """Return draws of hyperparameters, ``draws x p``; walkers move when enough data are new."""
@@ -259,26 +266,28 @@ class SubsetBelief:
         return self._earlier.means(points[:, : self._dim])
 
     def _gp(self, points: Tensor, targets: Tensor, batch: torch.Size) -> SubsetGP:
-        dim = self._dim + self._fidelities
-        columns = tuple(range(self._dim, dim))
         points = torch.cat([points, self._means(points)], -1)
-        noise = SubsetNoiseLikelihood(
-            columns, batch_shape=batch, beta_prior=made(LogNormalPrior, *_POWER)
-        )
         X = points.expand(*batch, *points.shape)
         Y = targets.unsqueeze(-1).expand(*batch, len(targets), 1)
         with warnings.catch_warnings():
             # Single precision is what the user has asked for.
             warnings.simplefilter("ignore", InputDataWarning)
-            return SubsetGP(
-                X,
-                Y,
-                fidelities=columns,
-                likelihood=noise,
-                level=True,
-                moving=self._moving,
-                earlier=range(dim, points.shape[-1]),
-            )
+            return self._made(X, Y, range(self._dim, self._dim + self._fidelities))
+
+    def _made(self, X: Tensor, Y: Tensor, columns: range) -> SubsetGP:
+        """Return the GP of points and values, given the columns of the fidelities."""
+        noise = SubsetNoiseLikelihood(
+            columns, batch_shape=X.shape[:-2], beta_prior=made(LogNormalPrior, *_POWER)
+        )
+        return SubsetGP(
+            X,
+            Y,
+            fidelities=columns,
+            likelihood=noise,
+            level=True,
+            moving=self._moving,
+            earlier=range(columns.stop, X.shape[-1]),
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """Return the walkers, where the next draws of hyperparameters start, and the latest draws."""

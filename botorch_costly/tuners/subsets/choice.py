@@ -11,7 +11,7 @@ from botorch_costly.acquisition import EntropySearchPerCost, representers
 from botorch_costly.acquisition.representers import log_improvement
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
-from botorch_costly.ask_tell.points import SAME, perturbed, unasked
+from botorch_costly.ask_tell.points import SAME, among, perturbed, unasked
 from botorch_costly.ask_tell.state import without_trace
 from botorch_costly.ask_tell.strategy import START, Proposal, Strategy
 from botorch_costly.models.ensemble import HyperparameterEnsemble
@@ -31,10 +31,12 @@ from botorch_costly.tuners.subsets.belief import (
     TemperedData,
     units_of,
 )
+from botorch_costly.tuners.subsets.published import Fabolas, PublishedBelief
 
 _LEVELS = (0.0, 0.25, 0.5)  # encoded fidelities of the first evaluations; 0.5 is 1/23 of 1/512 to 1
 _AWAY = 0.1  # standard deviation of random points around the best configurations
 _STARTS, _STEPS = 4, 15  # of the local search
+_SAME_IN_DESIGN = 1e-6  # distance of two encodings in single precision
 _DOUBT = 0.5  # standard deviations that a recommended mean is ahead of others
 _LARGEST = 1e150  # size of values: their squares are finite
 
@@ -48,6 +50,7 @@ class SubsetStrategy(Strategy):
         overhead: Fixed cost of each evaluation, in addition to the cost told.
         generator: Source of randomness, on the CPU.
         earlier: Earlier studies, perhaps none.
+        fabolas: Model, first evaluations and incumbent as published; ours if omitted.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class SubsetStrategy(Strategy):
         overhead: float,
         generator: torch.Generator,
         earlier: EarlierStudies,
+        fabolas: Fabolas | None = None,
     ) -> None:
         assert domain.fidelities is not None
         space, fidelities = domain.space, domain.fidelities
@@ -65,9 +69,15 @@ class SubsetStrategy(Strategy):
         self._space, self._fidelities, self._listed = space, fidelities, listed
         self._arms = None if listed is None else listed[:, : space.dim].unique(dim=0)
         self._sampling, self._overhead, self._generator = sampling, overhead, generator
-        self._belief = SubsetBelief(space, fidelities, sampling, generator, earlier)
         self._portfolio = earlier.portfolio(self._arms)
-        self._first = sampling.first or 2 * (len(space.names) + fidelities.dim) + 2
+        if fabolas is None:
+            self._belief = SubsetBelief(space, fidelities, sampling, generator, earlier)
+            self._first = sampling.first or 2 * (len(space.names) + fidelities.dim) + 2
+            self._design, self._doubt = self._like, _DOUBT
+        else:
+            self._belief = PublishedBelief(space, fidelities, sampling, generator)
+            self._first, self._doubt = sampling.first or 0, 0.0
+            self._design = fabolas.design(domain, generator)
         # The model of the data alone, with the number of evaluations.
         self._latest: tuple[int, HyperparameterEnsemble] | None = None
 
@@ -116,7 +126,7 @@ class SubsetStrategy(Strategy):
             return seen.domain.config_at(configs[0])
         model = self._model(data)
         sure = self._belief.at_target(model, configs)
-        sure = sure - _DOUBT * self._belief.std_at_target(model, configs)
+        sure = sure - self._doubt * self._belief.std_at_target(model, configs)
         allowed = recommendable(configs, seen.points, seen.values)
         return seen.domain.config_at(configs[sure.masked_fill(~allowed, -torch.inf).argmax()])
 
@@ -126,12 +136,14 @@ class SubsetStrategy(Strategy):
         Raises:
             HorizonExceededError: If all evaluations of a list have been asked for.
         """
-        left = self._listed
+        left, asked = self._listed, torch.cat([data.points, pending])
         if left is not None:
-            left = left[unasked(left, torch.cat([data.points, pending]))]
-        asked = len(data.points) + len(pending)
-        if asked < self._first or len(data.points) < 2:
-            return self._first_point(asked, left), "first evaluations"
+            left = left[unasked(left, asked)]
+        design = self._design[~among(self._design, asked, _SAME_IN_DESIGN)]
+        if len(design):
+            return design[0], "first evaluations"
+        if len(asked) < self._first or len(data.points) < 2:
+            return self._first_point(len(asked), left), "first evaluations"
         self._latest, beliefs = None, self._belief.learn(data, pending)
         overhead = min(self._overhead / beliefs.unit, LARGEST_SHARE)
         acquisition = EntropySearchPerCost(
@@ -153,7 +165,7 @@ class SubsetStrategy(Strategy):
             if model is None:
                 # A generator of its own: what is read does not depend on the draws of decisions.
                 with without_trace(self._belief):
-                    model = self._belief.learn(data, data.points[:0], generator_of(0)).model
+                    model = self._belief.fitted(data, generator_of(0))
             self._latest = len(data.points), model
         return self._latest[1]
 

@@ -1,6 +1,8 @@
 """``SubsetOptimizer``: cheap evaluations at low fidelities locate the optimum at the target."""
 
 import hashlib
+import logging
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -20,7 +22,9 @@ from botorch_costly.task_records import Task
 from botorch_costly.tuners.earlier import EarlierStudies
 from botorch_costly.tuners.subsets.belief import Sampling
 from botorch_costly.tuners.subsets.choice import SubsetStrategy
+from botorch_costly.tuners.subsets.published import Fabolas
 
+_logger = logging.getLogger(__name__)
 _LEAST_FRACTION = 1 / 512
 _SAMPLING = Sampling()
 
@@ -55,14 +59,16 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         overhead: Fixed cost of each evaluation in addition to the cost told, in the same unit, such as
             the seconds that loading the data takes.
         sampling: Settings of the draws of hyperparameters and of the search for the optimum.
+        fabolas: Model, first evaluations and incumbent of the paper; ours if omitted. See
+            ``as_published``.
         seed: Seed of all random draws; the global generators are never touched.
         dtype: ``torch.float64`` or ``torch.float32``, the type of all computation.
         device: Device of all computation. Draws are made on the CPU, so that a state moves between
             devices.
 
     Raises:
-        InvalidArgumentError: If an argument is outside its range, a candidate is listed twice, or there
-            is no such device here.
+        InvalidArgumentError: If an argument is outside its range, a candidate is listed twice, there is
+            no such device here, or there are tasks beside ``fabolas``.
         InvalidConfigError: If a candidate, the start, or all of a task, does not belong to the spaces.
         InvalidSpaceError: If a space holds a single point, a fidelity is no ``Real`` above 0, or there
             are tasks and a fidelity has the name of a parameter.
@@ -84,6 +90,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
     predicts: bool = True
 
     _strategy: SubsetStrategy
+    _has_warned = False  # of costs that were not told
     _missing: ClassVar = {"reward": None, "cost": None, "failed": False, "seconds": None}
 
     def __init__(
@@ -99,11 +106,14 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         maximize: bool = True,
         overhead: float = 0.0,
         sampling: Sampling = _SAMPLING,
+        fabolas: Fabolas | None = None,
         seed: int = 0,
         dtype: torch.dtype = torch.float64,
         device: torch.device | str = "cpu",
     ) -> None:
         check(isinstance(sampling, Sampling), "sampling", "a Sampling", sampling)
+        published = fabolas is None or isinstance(fabolas, Fabolas)
+        check(published, "fabolas", "a Fabolas or None", fabolas)
         self.fidelities = _fraction() if fidelities is None else fidelities
         domain = Domain(space, self.fidelities, candidates=candidates, dtype=dtype, device=device)
         overhead = check_nonnegative("overhead", overhead)
@@ -115,7 +125,9 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
             tkwargs=domain.tkwargs,
             fidelities=self.fidelities,
         )
-        options = {
+        none = fabolas is None or not len(tasks)
+        check(none, "tasks", "none beside fabolas", f"{len(tasks)} tasks")
+        options: dict[str, Any] = {
             "tasks": earlier.digest,
             "costs": earlier.digest_of_costs,
             "fidelities": self.fidelities.fingerprint(),
@@ -126,16 +138,55 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
             "seed": check_seed(seed),
             "dtype": dtype,
         }
-        strategy = SubsetStrategy(domain, sampling, float(overhead), generator_of(seed), earlier)
+        if fabolas is not None:  # states of older versions do not name it
+            options["fabolas"] = fabolas
+        strategy = SubsetStrategy(
+            domain, sampling, float(overhead), generator_of(seed), earlier, fabolas
+        )
         super().__init__(
             domain, strategy, horizon=horizon, maximize=maximize, options=options, start=start
         )
 
+    @classmethod
+    def as_published(
+        cls, space: SearchSpace, fidelities: SearchSpace | None = None, **options: Any
+    ) -> "SubsetOptimizer":
+        """Return Fabolas as published: its model of values and costs, first evaluations and incumbent.
+
+        Ours remain, because they change no idea of the paper: information is computed in closed form, all
+        draws of hyperparameters share their points, extreme values are tempered, and what was measured at
+        the target keeps a configuration from being the incumbent.
+
+        Args:
+            space: Search space of the configurations.
+            fidelities: Space of the fidelities, as in the constructor.
+            **options: Further arguments of the constructor, without ``tasks``; ``overhead`` is the
+                measured time of a decision in the paper.
+
+        Example:
+            >>> optimizer = SubsetOptimizer.as_published(SearchSpace({"lr": Real(0.0, 1.0)}))
+            >>> [round(1 / optimizer.ask().fidelities["fraction"]) for _ in range(7)]
+            [512, 256, 128, 64, 32, 16, 512]
+        """
+        return cls(space, fidelities, **{"fabolas": Fabolas(), **options})
+
     def _price(self, suggestion: SubsetDecision, cost: float | None) -> float:
         """Return the cost told, or else the product of the fidelities as shares of the target."""
-        if cost is None:
-            return self._domain.share(self._ledger.suggestion(suggestion.round).fidelities)
-        return check_positive("cost", cost)
+        if cost is not None:
+            return check_positive("cost", cost)
+        share = self._domain.share(self._ledger.suggestion(suggestion.round).fidelities)
+        if not self._has_warned and any(map(self._was_priced, self._ledger.outcomes)):
+            self._has_warned = True
+            message = (
+                "No cost was told for evaluation %d, as for others: it counts as %.3g, in any unit."
+            )
+            _logger.warning(message, suggestion.round, share)
+        return share
+
+    def _was_priced(self, outcome: SubsetObservation) -> bool:
+        """Return whether a cost was told that is not the share of the target."""
+        share = self._domain.share(self._ledger.suggestion(outcome.round).fidelities)
+        return not math.isclose(outcome.price, share)
 
     @property
     def incumbent(self) -> FrozenConfig | None:
