@@ -16,7 +16,7 @@ from benchmarks.quotes.searches import (
     sums,
 )
 from benchmarks.quotes.speed import claims
-from benchmarks.quotes.training import losses, queries, top
+from benchmarks.quotes.training import COINS, losses, queries, top
 from benchmarks.tables.paper import FORGETTING_RATES, TABLE_A2
 from benchmarks.tables.table_a2 import MERGED
 from benchmarks.tables.table_a2_report import agreement, table_of
@@ -170,10 +170,13 @@ QUOTES = (
     ),
     Quote(
         CE_GP_UCB,
-        "a middle-sized network #, #, never tuning #, always # |",
+        "a middle-sized network #, #, never tuning #, always #; the ten coins under bandits # to # on",
         lambda: [
-            row("stn", recipe="middle", method=method)["validation_loss"]
-            for method in ("confidence 0.7", "confidence 0.8", "train only", "train and tune")
+            *(
+                row("stn", recipe="middle", method=method)["validation_loss"]
+                for method in ("confidence 0.7", "confidence 0.8", "train only", "train and tune")
+            ),
+            *(pick(losses(*COINS)) for pick in (min, max)),
         ],
     ),
     Quote(

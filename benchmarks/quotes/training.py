@@ -132,7 +132,8 @@ def _readouts() -> list[Value]:
 # -- self-tuning networks --------------------------------------------------------------------------
 
 _METHODS = (
-    *("train only", "train and tune", "2 to 1", "5 to 1", "10 to 1", "switching"),
+    *("train only", "train and tune", "2 to 1", "5 to 1", "10 to 1", "10 to 1, then dense"),
+    "switching",
     *("confidence 0.7", "confidence 0.8", "priced", "as it comes"),
     *(
         f"{name} Ber({rate})"
@@ -228,12 +229,13 @@ def _aim() -> list[Value]:
     return [_by_dense("train only"), 0.7, 5, 1, _by_dense("5 to 1")]
 
 
-def _single() -> list[Value]:
-    """Return the loss of dense tuning of the bandits' seed, and the least and most of their steps."""
-    bandits = [m for m in _METHODS if "Ber" in m]
-    (seed,) = {seed for m in bandits for seed in _schedules()[m]}
-    steps = [_mean(m, "tunings") for m in bandits]
-    return [_schedules()[_DENSE][seed]["validation_loss"], min(steps), max(steps)]
+COINS = tuple(method for method in _METHODS if "Ber" in method)
+
+
+def _coins() -> list[Value]:
+    """Return the range of the coins' losses less those of dense tuning, and that of their steps."""
+    gaps, steps = [_behind(m)[0] for m in COINS], [_mean(m, "tunings") for m in COINS]
+    return [-min(gaps), max(gaps), min(steps), max(steps), _mean(_DENSE, "tunings")]
 
 
 def _shares() -> list[Value]:
@@ -365,9 +367,13 @@ QUOTES = (
     ),
     Quote(
         STN,
-        "dense tuning of that seed, #, and are too few to rank methods. The bandits with `Ber`"
-        " queries took # to # tuning steps",
-        _single,
+        "on three or four seeds (from # below to # above), with # to # of its # tuning steps.",
+        _coins,
+    ),
+    Quote(
+        STN,
+        "A ratio that becomes dense after the rate's first decay ends # above, ± #.",
+        lambda: list(_behind("10 to 1, then dense")),
     ),
     Quote(
         STN,
