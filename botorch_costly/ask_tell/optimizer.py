@@ -87,14 +87,14 @@ class Optimizer(Frame[D, T]):
             seconds=seconds,
         )
         self._tell(outcome)
-        self._hint_at_losses()
+        self._hint()
         return outcome
 
     def _price(self, suggestion: D, cost: float | None) -> float | None:
         """Return the cost of an evaluation; None if it is not known."""
         return cost
 
-    def _hint_at_losses(self) -> None:
+    def _hint(self) -> None:
         """Warn once if the values look like losses, although the largest counts as best."""
         finite = len(self._ledger.outcomes) - self._ledger.failed_queries
         if self.maximize and finite == _HINTED and not self._hinted:

@@ -32,6 +32,9 @@ from botorch_costly.tuners.transfer.options import ByEvidence, ByGaps, Robustnes
 _logger = logging.getLogger(__name__)
 
 _BY_EVIDENCE = ByEvidence()
+_HINTED = 8  # values after which a warning is due
+# Rank correlations of values with what the tasks predict that earn it: their mean, and each of them.
+_OPPOSITE, _EACH = -0.65, -0.25
 
 
 class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
@@ -100,6 +103,7 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
     predicts: bool = True
 
     _strategy: TransferStrategy
+    _is_hinted_at_direction = False
 
     def __init__(
         self,
@@ -126,6 +130,7 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
         pairs = [
             (s.points, task.signed(s.values, sign)) for task, s in zip(tasks, studies, strict=True)
         ]
+        self._advised = advised
         self.tasks = _fitted(pairs, advised, kernel, domain.tkwargs)
         warm_start = check_count("warm_start", warm_start)
         generator = generator_of(seed)
@@ -162,6 +167,27 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
     def _rows_of_matrix(self) -> int:
         return max(len(self._ledger), self.tasks.inputs.shape[1])
 
+    def _hint(self) -> None:
+        """Warn once, too, if the values fall where the earlier studies' rise."""
+        super()._hint()
+        finite = self._seen.values.isfinite()
+        if self._is_hinted_at_direction or int(finite.sum()) != _HINTED or all(self._advised):
+            return
+        self._is_hinted_at_direction = True
+        with torch.no_grad():
+            means = self.tasks.means(self._seen.points[finite].to(self.tasks.inputs))
+        told = means[~torch.tensor(self._advised)], self._seen.values[finite].to(means)
+        ranks = torch.stack([_ranks(row) for row in (told[1], *told[0])])
+        agreement = torch.corrcoef(ranks)[
+            0, 1:
+        ]  # NaN of equal values, for which no comparison holds
+        mean = float(agreement.mean())
+        if mean < _OPPOSITE and float(agreement.max()) < _EACH:
+            message = (
+                "Values fall where the tasks' rise (rank correlation %.2f): do directions differ?"
+            )
+            _logger.warning(message, mean)
+
     @property
     def incumbent(self) -> FrozenConfig | None:
         """The configuration with the best value told; None before the first finite one."""
@@ -188,6 +214,11 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
         """Return a few lines on the evaluations, the best configuration and the share of the tasks."""
         tasks = f"{self.tasks.count} earlier tasks with a share of {self.share:.2f}"
         return f"{super().summary()}\n{tasks}"
+
+
+def _ranks(values: Tensor) -> Tensor:
+    """Return the ranks of values, those of equal ones averaged, shape ``(n,)``."""
+    return (values[:, None] > values).sum(-1) + 0.5 * (values[:, None] == values).sum(-1)
 
 
 def _fitted(
