@@ -22,6 +22,7 @@ NOTEBOOKS = sorted((ROOT / "tutorials").glob("*.ipynb"))
 _PICTURE = re.compile(r"\((?:\.\./)+benchmarks/results/([\w-]+\.png)\)")
 _NOTEBOOK = re.compile(r"\((?:\.\./)+tutorials/([\w-]+)\.ipynb\)")
 _DOCS = re.compile(r"\]\(\.\./docs/")  # a link of a notebook to a page
+_SIBLING = re.compile(r"\]\(([\w-]+)\.ipynb\)")  # a link of a notebook to another one
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((\.\./[^)#]*)(?:#[^)]*)?\)")
 
 
@@ -79,7 +80,8 @@ def _parts(notebook: Path) -> Iterator[tuple[str, str | bytes]]:
     for i, cell in enumerate(_cells(notebook)):
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            blocks.append(_DOCS.sub("](../", _without_links_out(source, notebook.parent)))
+            linked = _SIBLING.sub(r"](\1.md)", _without_links_out(source, notebook.parent))
+            blocks.append(_DOCS.sub("](../", linked))
             continue
         blocks.append(f"```python\n{source}\n```")
         for k, output in enumerate(cell["outputs"]):
