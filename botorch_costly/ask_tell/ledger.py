@@ -49,6 +49,7 @@ class Ledger(Generic[S, T]):
         self._told: dict[int, T] = {}
         self._number = self.queries = self.failed_queries = 0
         self.total_cost = 0.0
+        self._was_told = False  # whether anything was, also what is not kept
         self.first: S | None = None
 
     def __len__(self) -> int:
@@ -91,7 +92,7 @@ class Ledger(Generic[S, T]):
         self.first = self.first or suggestion
         self._number += 1
         self.queries += query
-        if self._awaited and query and self.queries == _SILENT and not self._told:
+        if self._awaited and query and self.queries == _SILENT and not self._was_told:
             message = (
                 "%d queries were decided on, and none was told: where decision.query, tell the %s."
             )
@@ -133,7 +134,7 @@ class Ledger(Generic[S, T]):
         """Enter an outcome; a query that was not decided on is paid for now."""
         number, failed, price = outcome.id, outcome.failed, outcome.price  # read before all changes
         unasked = not self._suggested[number].query
-        self._told[number] = outcome
+        self._told[number], self._was_told = outcome, True
         self.queries += unasked
         self.failed_queries += failed
         self.total_cost += float(price)
@@ -194,7 +195,7 @@ class Ledger(Generic[S, T]):
         oldest = 0 if self.kept is None else self._number - self.kept
         self._suggested = {s.id: s for s in suggestions if s.id >= oldest}
         self._told = {o.id: o for o in outcomes if o.id >= oldest}
-        self.first = first
+        self.first, self._was_told = first, self.queries > 0  # what is not kept may have been told
 
 
 def _is_empty(outcome: Outcome) -> bool:

@@ -46,6 +46,11 @@ def test_a_run_that_is_told_and_a_search_in_parallel_earn_no_warning(caplog):
     tuner = bc.OnlineTuner(SPACE, 40, query=bc.query.AlwaysQuery())
     for number in range(20):
         tuner.tell(tuner.ask(), 0.1 * number)
+    few = bc.OnlineTuner(SPACE, 60, query=bc.query.AlwaysQuery(), limits=bc.Limits(keep_rounds=2))
+    for number in range(30):
+        decision = few.ask()
+        if number == 1:  # which is not kept until the eighth query
+            few.tell(decision, 0.1 * number)
     search = bc.TransferOptimizer(SPACE, [bc.Task([{"lr": 0.01}, {"lr": 0.02}], [0.1, 0.2])])
     for _ in range(10):
         search.ask()
