@@ -41,7 +41,7 @@ def around(bounds: tuple[float, float], *, log: bool) -> tuple[float, float]:
         (-0.05, 1.05)
     """
     low, high = bounds
-    if log:
+    if log and low > 0:  # a symmetric scale may hold 0
         factor = (high / low) ** MARGIN
         return low / factor, high * factor
     return low - MARGIN * (high - low), high + MARGIN * (high - low)
