@@ -1,4 +1,4 @@
-"""What methods on recorded evaluations share: a memory, the best at the target, and plans."""
+"""What methods on recorded evaluations share: a memory, a model, the best at the target, and plans."""
 
 import math
 from abc import ABC, abstractmethod
@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Protocol
 
 import torch
+from botorch.models.gpytorch import GPyTorchModel
 from torch import Tensor
 
 from botorch_costly.problems import SubsetProblem
@@ -75,6 +76,28 @@ class Remembering(Method, ABC):
 
     def tell(self, candidate: int, value: float, cost: float) -> None:
         self.known[candidate] = value
+
+
+class Modelling(Remembering, ABC):
+    """Chooses the target of the best mean of a model of what it was told.
+
+    Attributes:
+        points: Rows of all candidates, as the model reads them, ``n x d``.
+    """
+
+    points: Tensor
+
+    @abstractmethod
+    def _model(self) -> GPyTorchModel:
+        """Return the model of what it was told, at least two values."""
+
+    def choice(self) -> int:
+        targets = self.problem.targets
+        if len(self.known) < 2:
+            return targets[0]
+        model = self._model()
+        with torch.no_grad():
+            return targets[int(model.posterior(self.points[targets]).mean.argmax())]
 
 
 class AtTarget(Remembering):

@@ -8,7 +8,7 @@ from botorch.models.deterministic import DeterministicModel
 from torch import Tensor
 
 from benchmarks.harness.gaussian import fitted, standardized
-from benchmarks.subsets.base import AtTarget, Remembering, encoded
+from benchmarks.subsets.base import AtTarget, Modelling, encoded
 from botorch_costly.acquisition import EntropySearch, EntropySearchPerCost
 from botorch_costly.acquisition.representers import log_improvement
 from botorch_costly.models.fidelity_cost import FidelityCost
@@ -62,7 +62,7 @@ class _CostOfTasks(DeterministicModel):
         return self._cost(torch.cat([configs, self._small + (1 - self._small) * task], -1))
 
 
-class MultiTask(Remembering):
+class MultiTask(Modelling):
     """Multi-task Bayesian optimization: entropy search by cost, on one small part and on all data.
 
     A ``MultiTaskGP`` of BoTorch models the values of both, a ``FidelityCost`` their costs, by which the
@@ -101,15 +101,6 @@ class MultiTask(Remembering):
         with torch.no_grad():
             values = acquisition(self.points[left].unsqueeze(-2))
         return left[int(values.argmax())]
-
-    def choice(self) -> int:
-        """Return the target of the best mean."""
-        targets = self.problem.targets
-        if len(self.known) < 2:
-            return targets[0]
-        model = self._model()
-        with torch.no_grad():
-            return targets[int(model.posterior(self.points[targets]).mean.argmax())]
 
     def _model(self) -> MultiTaskGP:
         numbers = list(self.known)

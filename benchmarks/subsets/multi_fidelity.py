@@ -14,7 +14,7 @@ from botorch.optim import optimize_acqf
 from torch import Tensor
 
 from benchmarks.harness.gaussian import fitted, standardized
-from benchmarks.subsets.base import Remembering, encoded
+from benchmarks.subsets.base import Modelling, encoded
 from botorch_costly.models.cost import LogLinearCost
 from botorch_costly.problems import SubsetProblem
 
@@ -22,7 +22,7 @@ _CHEAP = 1 / 20  # of the cost of the target: what is looked at first
 _POOL = 500
 
 
-class MultiFidelity(Remembering, ABC):
+class MultiFidelity(Modelling, ABC):
     """Chooses by BoTorch's GP of several fidelities, fitted each time, and an acquisition function."""
 
     def __init__(self, problem: SubsetProblem, seed: int) -> None:
@@ -46,15 +46,6 @@ class MultiFidelity(Remembering, ABC):
     @abstractmethod
     def _best(self, model: SingleTaskMultiFidelityGP, pool: Tensor) -> int:
         """Return the number of the pool that is evaluated next."""
-
-    def choice(self) -> int:
-        targets = self.problem.targets
-        if len(self.known) < 2:
-            return targets[0]
-        model = self._model()
-        with torch.no_grad():
-            mean = model.posterior(self.points[targets]).mean
-        return targets[int(mean.argmax())]
 
     def _model(self) -> SingleTaskMultiFidelityGP:
         y = standardized(torch.tensor(list(self.known.values()), dtype=torch.float64))

@@ -3,7 +3,7 @@
 import re
 from importlib.metadata import PackageNotFoundError, requires, version
 
-from botorch_costly.errors import MissingExtraError, check
+from botorch_costly.errors import MissingExtraError
 
 
 def require(package: str, minimum: str, extra: str) -> None:
@@ -30,13 +30,14 @@ def require(package: str, minimum: str, extra: str) -> None:
     except PackageNotFoundError:
         installed = "not installed"
     is_new = installed != "not installed" and _numbers(installed) >= _numbers(minimum)
-    wanted = " ".join(repr(name) for name in _names(extra) or [f"{package}>={minimum}"])
-    expected = f"version {minimum} or newer: pip install {wanted}"
-    check(is_new, package, expected, installed, MissingExtraError)
+    if not is_new:
+        wanted = " ".join(repr(name) for name in _names(extra) or [f"{package}>={minimum}"])
+        expected = f"version {minimum} or newer: pip install {wanted}"
+        raise MissingExtraError(package, expected, installed)
 
 
 def _names(extra: str) -> list[str]:
-    """Return what an extra installs, as its metadata name it; nothing where these are not installed."""
+    """Return the requirements of an extra; none if the package has no metadata, as in a copy of it."""
     try:
         lines = requires("botorch_costly") or []
     except PackageNotFoundError:

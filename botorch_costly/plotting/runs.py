@@ -111,7 +111,7 @@ def plot_schedule(
 
 
 def legend_of(space: SearchSpace | None, limits: Limits) -> str:
-    """Return what the marks in the panels of hyperparameters mean."""
+    """Return the legend of a schedule: a line that names the marks of its panels."""
     bounds = ["grey lines: bounds"] if space is not None else []
     region = ["dashed: trust region"] if limits else []
     return "; ".join(["dots: rounds with a query", *bounds, *region])

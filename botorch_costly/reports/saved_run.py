@@ -15,7 +15,7 @@ from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import StateMismatchError, check
 from botorch_costly.population_records import PopulationDecision, PopulationObservation
 from botorch_costly.records import Decision, Observation, TwinDecision, ValueObservation
-from botorch_costly.reports.verdict import diagnosis_in
+from botorch_costly.reports.verdict import Saved, diagnosis_in
 from botorch_costly.schedule import Schedule
 from botorch_costly.space import SearchSpace
 from botorch_costly.subset_records import SubsetDecision, SubsetObservation
@@ -98,7 +98,7 @@ class SavedRun:
         except Exception as error:
             refuse_damage(header["kind"], error)
             raise
-        said = diagnosis_in(state, header, space, ledger)
+        said = diagnosis_in(Saved(state, header, space, ledger))
         counts = (len(ledger), ledger.queries, ledger.failed_queries)
         records = ledger.suggestions, ledger.outcomes
         return cls(name, header, space, *records, *counts, limits, said)

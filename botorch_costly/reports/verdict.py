@@ -5,7 +5,7 @@ import logging
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -26,40 +26,34 @@ _GROUPS = {kind.__name__: kind for kind in (Hold, Prior, Refit, RewardScale, Sea
 _logger = logging.getLogger(__name__)
 
 
-def diagnosis_in(
-    state: Mapping[str, Any],
-    header: Mapping[str, str],
-    space: SearchSpace,
-    ledger: Ledger[Any, Any],
-) -> str:
-    """Return what ``diagnose`` of the tuner says, its verdict in the first line.
+class Saved(NamedTuple):
+    """The state of a tuner, and what is read from it."""
 
-    Args:
-        state: State of a tuner.
-        header: Its header: options as text.
-        space: Its search space.
-        ledger: Its decisions and observations.
+    state: Mapping[str, Any]
+    header: Mapping[str, str]  # options as text
+    space: SearchSpace
+    ledger: Ledger[Any, Any]
+
+
+def diagnosis_in(saved: Saved) -> str:
+    """Return the text of the tuner's ``diagnose``, whose first line is the verdict.
 
     Returns:
         The diagnosis; "" for a tuner without one, or with an option that is not of this package, such as
         a query rule of the user's own.
     """
-    diagnose = _KINDS.get(header["kind"])
-    if diagnose is None or not ledger.outcomes:
+    diagnose = _KINDS.get(saved.header["kind"])
+    if diagnose is None or not saved.ledger.outcomes:
         return ""
     try:
-        return diagnose(state, header, space, ledger)
+        return diagnose(saved)
     except Exception as error:  # a report without a verdict is better than none
         _logger.info("The run cannot be diagnosed from its state alone: %r.", error)
         return ""
 
 
-def _of_online(
-    state: Mapping[str, Any],
-    header: Mapping[str, str],
-    space: SearchSpace,
-    ledger: Ledger[Any, Any],
-) -> str:
+def _of_online(saved: Saved) -> str:
+    state, header, space, ledger = saved
     tkwargs: dict[str, Any] = {"dtype": getattr(torch, header["dtype"].removeprefix("torch."))}
     tkwargs["device"] = torch.device("cpu")
     rule = _option(header, "query")
@@ -79,15 +73,10 @@ def _of_online(
     return str(diagnosis_of(ledger, learner, rivals.search, intervals, encode, sign))
 
 
-def _of_twins(
-    state: Mapping[str, Any],
-    header: Mapping[str, str],
-    space: SearchSpace,
-    ledger: Ledger[Any, Any],
-) -> str:
+def _of_twins(saved: Saved) -> str:
     names = ("horizon", "start", "metric", "queries", "seed")
-    tuner = TwinTuner(space, **{name: _option(header, name) for name in names})
-    tuner.load_state_dict(state, changed=["overhead"])
+    tuner = TwinTuner(saved.space, **{name: _option(saved.header, name) for name in names})
+    tuner.load_state_dict(saved.state, changed=["overhead"])
     return str(tuner.diagnose())
 
 
