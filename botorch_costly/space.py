@@ -5,14 +5,13 @@ encodings. Each point of the cube is decoded to a configuration, and ``SearchSpa
 onto the encoding of its configuration.
 """
 
-import hashlib
 import itertools
 import json
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import torch
@@ -27,7 +26,7 @@ from botorch_costly.errors import (
     check_count,
 )
 from botorch_costly.parameters import Choice, Integer, Parameter, Real, Scheduled
-from botorch_costly.plain import Plain, listed, tupled, without_last_digits
+from botorch_costly.plain import Plain, hashes_of, listed, tupled
 from botorch_costly.randomness import check_generator
 from botorch_costly.roles import Role, role_by_name
 
@@ -63,8 +62,12 @@ def _named_pairs(
     return tuple(pairs.items())
 
 
+@cache  # spaces are rebuilt from states, and with fidelities
 def _warn_of_scale(name: str, parameter: Parameter) -> None:
-    """Warn of a linear scale over orders of magnitude, nearly all of which lies near its upper end."""
+    """Warn of a linear scale over orders of magnitude, nearly all of which lies near its upper end.
+
+    A parameter earns one warning in a process.
+    """
     if not isinstance(parameter, Real) or parameter.log or parameter.low <= 0:
         return
     is_rate = (parameter.role or role_by_name(name)) == "learning_rate"
@@ -338,7 +341,9 @@ class SearchSpace:
         return cls(pairs)
 
     def fingerprint(self) -> str:
-        """Return a short hash of the definition, the same in every process and on every machine."""
-        definition = without_last_digits(self.to_dict())
-        text = json.dumps(definition, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """Return a short hash of the definition, the same in every process and on every machine.
+
+        Of a definition with floats of more than nine digits it is two hashes; see ``plain.hashes_of``.
+        """
+        write = partial(json.dumps, sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashes_of(self.to_dict(), write, 16)

@@ -4,6 +4,8 @@ Options that a program computes, such as ``10**-3.5``, and those that an optimiz
 last digits between processors and versions of a library.
 """
 
+import hashlib
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -157,7 +159,27 @@ def test_a_value_with_other_last_digits_is_the_bound(bound):
         rate.canonical("lr", outside)
 
 
+def test_a_state_with_the_one_exact_hash_of_before_is_opened():
+    """Earlier versions wrote hashes of values with all of their digits."""
+    rates = [{"lr": 10 ** (-1 - number / 7), "decay": 0.1, "depth": 2} for number in range(7)]
+    options = {"iterations": 9, "candidates": rates, "horizon": 20}
+    here, there = (bc.CurveOptimizer(_space(1.0), **options) for _ in range(2))
+    play(here, 3)
+    state = here.state_dict()
+    text = state["header"]["candidates"]
+    exact = hashlib.sha256(json.dumps(rates, sort_keys=True).encode()).hexdigest()[:12]
+    assert exact in text
+    assert "|" in text
+    state["header"]["candidates"] = f"'7, {exact}'"
+    there.load_state_dict(state)
+    assert len(there.decisions) == 3
+    state["header"]["candidates"] = f"'7, {exact[::-1]}'"
+    with pytest.raises(StateMismatchError, match="candidates"):
+        there.load_state_dict(state)
+
+
 def test_digits_of_a_hash_are_no_number():
+    assert not agree_as_text("12, 12345678e321", "12, 98765432e333")
     assert not agree_as_text("2 tables, 12e3456789012345", "2 tables, 12e3456789012346")
     assert not agree_as_text("2 tables, 1e10", "2 tables, 2e10")
     assert not agree_as_text("steps 10", "steps 11")

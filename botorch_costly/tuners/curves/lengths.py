@@ -1,10 +1,9 @@
 """Lengths of whole trainings, iterations at which they may stop, and the candidate configurations."""
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -14,7 +13,7 @@ from botorch_costly.ask_tell.points import SAME
 from botorch_costly.errors import InvalidConfigError, InvalidShapeError, check, check_count
 from botorch_costly.numerics.growth import SHARES
 from botorch_costly.parameters import Integer, Plain
-from botorch_costly.plain import as_number, without_last_digits
+from botorch_costly.plain import as_number, hashes_of
 from botorch_costly.space import SearchSpace
 
 
@@ -167,5 +166,5 @@ class Lengths:
 
 
 def _digest(values: Any) -> str:
-    text = json.dumps(without_last_digits(values), sort_keys=True)
-    return f"{len(values)}, {hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    hashes = hashes_of(values, partial(json.dumps, sort_keys=True), 12)
+    return f"{len(values)}, {hashes}"
