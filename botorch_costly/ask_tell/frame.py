@@ -47,8 +47,7 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
     """A strategy that is asked for suggestions and told their outcomes.
 
     A suggestion may be told late, in any order, or never. A refused or interrupted call changes nothing.
-    Threads may share an optimizer, it can be pickled, and settings of torch around a call change no
-    decision.
+    Threads may share an optimizer, it can be pickled, and torch's settings around it change no decision.
 
     Args:
         domain: Settings that may be evaluated.
@@ -104,8 +103,7 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         shield(cls)
 
     def _empty_ledger(self) -> Ledger[D, T]:
-        awaited = self.tells in ("gain", "metric")
-        return Ledger(*self.records, self._kept, told=_NOUNS[self.tells], awaited=awaited)
+        return Ledger(*self.records, self._kept, told=_NOUNS[self.tells])
 
     def _evaluations(self, ledger: Ledger[D, T]) -> Evaluations[D, T]:
         return Evaluations(self._domain, ledger, self._sign, self._tariff, self.horizon)
@@ -153,8 +151,10 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         proposal = self._strategy.next(self._seen, self._begins_at)
         if self.queries_last and number + 1 == self.horizon:
             proposal = self._queried(proposal)
-        suggestion = self._suggestion(number, proposal)
-        return self._enter(suggestion)
+        suggestion = self._enter(self._suggestion(number, proposal))
+        if self.tells in ("gain", "metric"):  # other outcomes may be late
+            self._ledger.warn_of_silence(suggestion)
+        return suggestion
 
     def _enter(self, suggestion: D) -> D:
         self._strategy.entered(suggestion, self._seen)

@@ -17,9 +17,7 @@ from botorch_costly.parameters import Plain
 
 S = TypeVar("S", bound=Suggestion)
 T = TypeVar("T", bound=Outcome)
-_SILENT = (
-    8  # number of first outcomes without any reward, or of queries that are not told, for a warning
-)
+_SILENT = 8  # outcomes without any reward, or queries without any outcome, that earn a warning
 _logger = logging.getLogger(__name__)
 
 
@@ -31,7 +29,6 @@ class Ledger(Generic[S, T]):
         outcome: Class of the outcomes, with ``to_dict`` and ``from_dict``.
         kept: Number of the latest suggestions that are kept, with their outcomes; all if omitted.
         told: Noun for the value of an outcome, for messages.
-        awaited: Whether a query is told before the next ones, as in a run.
     """
 
     def __init__(
@@ -41,15 +38,16 @@ class Ledger(Generic[S, T]):
         kept: int | None = None,
         *,
         told: str = "reward",
-        awaited: bool = False,
     ) -> None:
-        self.kept, self.told, self._awaited = kept, told, awaited
+        self.kept, self.told = kept, told
         self._suggestion, self._outcome = suggestion, outcome
         self._suggested: dict[int, S] = {}
         self._told: dict[int, T] = {}
         self._number = self.queries = self.failed_queries = 0
         self.total_cost = 0.0
-        self._was_told = False  # whether anything was, also what is not kept
+        self._unanswered: int | None = (
+            0  # queries asked for before the first outcome; None after it
+        )
         self.first: S | None = None
 
     def __len__(self) -> int:
@@ -92,11 +90,6 @@ class Ledger(Generic[S, T]):
         self.first = self.first or suggestion
         self._number += 1
         self.queries += query
-        if self._awaited and query and self.queries == _SILENT and not self._was_told:
-            message = (
-                "%d queries were decided on, and none was told: where decision.query, tell the %s."
-            )
-            _logger.warning(message, _SILENT, self.told)
         if self.kept is not None:
             self._suggested.pop(self._number - 1 - self.kept, None)
             self._told.pop(self._number - 1 - self.kept, None)
@@ -134,7 +127,7 @@ class Ledger(Generic[S, T]):
         """Enter an outcome; a query that was not decided on is paid for now."""
         number, failed, price = outcome.id, outcome.failed, outcome.price  # read before all changes
         unasked = not self._suggested[number].query
-        self._told[number], self._was_told = outcome, True
+        self._told[number], self._unanswered = outcome, None
         self.queries += unasked
         self.failed_queries += failed
         self.total_cost += float(price)
@@ -146,6 +139,17 @@ class Ledger(Generic[S, T]):
             _logger.warning(message, outcome.id, self.told, self.failed_queries)
         if len(self._told) == _SILENT and all(map(_is_empty, self._told.values())):
             message = "%d queries have been told, all without a %s: nothing is learnt from them."
+            _logger.warning(message, _SILENT, self.told)
+
+    def warn_of_silence(self, suggestion: S) -> None:
+        """Warn if several queries were asked for, of which this is the latest, and nothing was told."""
+        if self._unanswered is None or not suggestion.query:
+            return
+        self._unanswered += 1
+        if self._unanswered == _SILENT:
+            message = (
+                "%d queries were asked for, and none was told: where decision.query, tell the %s."
+            )
             _logger.warning(message, _SILENT, self.told)
 
     def cancel(self, suggestion: S) -> None:
@@ -195,7 +199,8 @@ class Ledger(Generic[S, T]):
         oldest = 0 if self.kept is None else self._number - self.kept
         self._suggested = {s.id: s for s in suggestions if s.id >= oldest}
         self._told = {o.id: o for o in outcomes if o.id >= oldest}
-        self.first, self._was_told = first, self.queries > 0  # what is not kept may have been told
+        self.first = first
+        self._unanswered = None if self.queries else 0  # what is not kept may have been told
 
 
 def _is_empty(outcome: Outcome) -> bool:

@@ -5,6 +5,7 @@ import logging
 import pytest
 
 import botorch_costly as bc
+from botorch_costly import space
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, InvalidSpaceError
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True)})
@@ -51,6 +52,9 @@ def test_a_run_that_is_told_and_a_search_in_parallel_earn_no_warning(caplog):
         decision = few.ask()
         if number == 1:  # which is not kept until the eighth query
             few.tell(decision, 0.1 * number)
+    ahead = bc.OnlineTuner(SPACE, 60)
+    entered = [ahead.enqueue({"lr": 0.01}) for _ in range(10)]
+    ahead.tell(entered[0], 0.1)
     search = bc.TransferOptimizer(SPACE, [bc.Task([{"lr": 0.01}, {"lr": 0.02}], [0.1, 0.2])])
     for _ in range(10):
         search.ask()
@@ -73,16 +77,18 @@ def test_a_run_that_is_told_and_a_search_in_parallel_earn_no_warning(caplog):
     ],
 )
 def test_orders_of_magnitude_on_a_linear_scale_earn_one_warning(name, parameter, warns, caplog):
-    bc.SearchSpace({name: parameter, "other": bc.Real(0.0, 1.0)})
+    space._warn_of_scale.cache_clear()
+    made = bc.SearchSpace({name: parameter, "other": bc.Real(0.0, 1.0)})
+    assert bc.SearchSpace.from_dict(made.to_dict()) == made  # as a report does
     assert len(warnings_of(caplog)) == warns
     assert all(text.startswith(name) and "log=True" in text for text in warnings_of(caplog))
 
 
 def test_a_fidelity_with_the_name_of_a_parameter_is_refused():
-    space = bc.SearchSpace({"lr": bc.Real(1e-4, 1.0, log=True), "epochs": bc.Integer(1, 9)})
+    both = bc.SearchSpace({"lr": bc.Real(1e-4, 1.0, log=True), "epochs": bc.Integer(1, 9)})
     fidelities = bc.SearchSpace({"epochs": bc.Real(1.0, 9.0)})
     with pytest.raises(InvalidSpaceError, match="fidelities: Expected names other than"):
-        bc.SubsetOptimizer(space, fidelities)
+        bc.SubsetOptimizer(both, fidelities)
 
 
 @pytest.mark.parametrize("fidelities", [None, {}, {"part": 0.5}, {"fraction": 0.5, "part": 0.5}])
@@ -103,3 +109,10 @@ def test_a_cost_that_is_told_for_some_evaluations_earns_one_warning(caplog):
             optimizer.tell(decision, 0.1 * number, cost=7.0 if told else None)
         assert sum("No cost was told" in text for text in warnings_of(caplog)) == (number >= 2)
     assert mixed.total_cost > 14.0
+
+
+def test_costs_that_begin_late_earn_the_warning_too(caplog):
+    optimizer = bc.SubsetOptimizer(SPACE)
+    for cost in (None, 3.0, 3.0):
+        optimizer.tell(optimizer.enqueue({"lr": 0.01}, {"fraction": 0.5}), 0.1, cost=cost)
+    assert sum("No cost was told" in text for text in warnings_of(caplog)) == 1

@@ -191,3 +191,14 @@ def test_the_axis_shows_the_bounds_and_what_lies_outside_of_the_limits(decisions
     legend = "dots: rounds with a query; grey lines: bounds; dashed: trust region"
     assert axes[0].get_title(loc="right") == legend
     assert [len(ax.collections) for ax in axes[1:]] == [0, 0]
+
+
+def test_a_bound_of_0_on_a_logarithmic_axis_is_no_error():
+    space = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
+    drawn = [
+        Decision(number, {"x": 0.1 * (number + 1)}, query=True, reason="why") for number in range(4)
+    ]
+    (axes,) = plotting.plot_schedule(drawn, log=["x"], space=space)
+    low, high = axes.get_ylim()
+    assert 0 < low <= 0.1
+    assert high >= 1.0

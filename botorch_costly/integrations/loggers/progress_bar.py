@@ -82,5 +82,6 @@ def line_of(entry: LogEntry) -> str:
     of = "" if horizon is None else f"/{horizon}"
     cap = "" if entry.budget is None else f"/{entry.budget}"
     reward = "" if entry.reward is None else f" reward {entry.reward:.4g}"
-    metric = "" if entry.metric is None else f" metric {entry.metric:.4g}"
+    is_reward = entry.metric == entry.reward  # as of twins
+    metric = "" if entry.metric is None or is_reward else f" metric {entry.metric:.4g}"
     return f"round {done}{of}{bar} queries {entry.queries}{cap}{reward}{metric}"

@@ -2,7 +2,6 @@
 
 import hashlib
 import logging
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -90,7 +89,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
     predicts: bool = True
 
     _strategy: SubsetStrategy
-    _has_warned = False  # of costs that were not told
+    _kinds_of_costs: frozenset[bool] = frozenset()  # whether costs were not told, in this process
     _missing: ClassVar = {"reward": None, "cost": None, "failed": False, "seconds": None}
 
     def __init__(
@@ -172,21 +171,14 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
 
     def _price(self, suggestion: SubsetDecision, cost: float | None) -> float:
         """Return the cost told, or else the product of the fidelities as shares of the target."""
-        if cost is not None:
-            return check_positive("cost", cost)
         share = self._domain.share(self._ledger.suggestion(suggestion.round).fidelities)
-        if not self._has_warned and any(map(self._was_priced, self._ledger.outcomes)):
-            self._has_warned = True
-            message = (
-                "No cost was told for evaluation %d, as for others: it counts as %.3g, in any unit."
-            )
-            _logger.warning(message, suggestion.round, share)
-        return share
-
-    def _was_priced(self, outcome: SubsetObservation) -> bool:
-        """Return whether a cost was told that is not the share of the target."""
-        share = self._domain.share(self._ledger.suggestion(outcome.round).fidelities)
-        return not math.isclose(outcome.price, share)
+        price = share if cost is None else check_positive("cost", cost)
+        kinds = self._kinds_of_costs | {cost is None}
+        if len(kinds) > len(self._kinds_of_costs) > 0:
+            message = "No cost was told for some evaluations: they count as shares of the target."
+            _logger.warning(message)
+        self._kinds_of_costs = kinds
+        return price
 
     @property
     def incumbent(self) -> FrozenConfig | None:

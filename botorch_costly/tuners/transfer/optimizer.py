@@ -183,9 +183,8 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
         ]  # NaN of equal values, for which no comparison holds
         mean = float(agreement.mean())
         if mean < _OPPOSITE and float(agreement.max()) < _EACH:
-            message = (
-                "Values fall where the tasks' rise (rank correlation %.2f): do directions differ?"
-            )
+            message = "Values fall where the tasks' rise (rank correlation %.2f): "
+            message += "the best lies far from theirs, or their direction is another."
             _logger.warning(message, mean)
 
     @property

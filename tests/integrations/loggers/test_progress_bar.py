@@ -63,3 +63,14 @@ def test_a_late_reward_does_not_turn_the_line_back():
     assert len(file.getvalue().splitlines()) == 2
     with pytest.raises(InvalidArgumentError, match="every"):
         ProgressBar(every=0)
+
+
+def test_a_metric_that_is_the_reward_stands_once():
+    twins, file = bc.TwinTuner(SPACE, 30), io.StringIO()
+    with LoggedTuner(twins, ProgressBar(file, every=1)) as tuner:
+        for _ in range(3):
+            decision = tuner.ask()
+            if decision.query:
+                tuner.tell(decision, 0.5)
+    assert file.getvalue().count("reward 0.5") == twins.queries
+    assert "metric" not in file.getvalue()
