@@ -151,16 +151,14 @@ class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
         proposal = self._strategy.next(self._seen, self._begins_at)
         if self.queries_last and number + 1 == self.horizon:
             proposal = self._queried(proposal)
-        suggestion = self._enter(self._suggestion(number, proposal))
-        if self.tells in ("gain", "metric"):  # other outcomes may be late
-            self._ledger.warn_of_silence(suggestion)
-        return suggestion
+        # Inside a run a query is told before the next one; other outcomes may be late.
+        return self._enter(self._suggestion(number, proposal), self.tells in ("gain", "metric"))
 
-    def _enter(self, suggestion: D) -> D:
+    def _enter(self, suggestion: D, awaited: bool = False) -> D:
         self._strategy.entered(suggestion, self._seen)
         if self._tariff is not None:
             self._tariff.decided()
-        self._ledger.suggest(suggestion)
+        self._ledger.suggest(suggestion, awaited=awaited)
         return suggestion
 
     def _queried(self, proposal: Proposal) -> Proposal:

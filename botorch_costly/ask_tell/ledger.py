@@ -83,9 +83,21 @@ class Ledger(Generic[S, T]):
         check(not over, "ask", expected, len(self) + 1, HorizonExceededError)
         return len(self)
 
-    def suggest(self, suggestion: S) -> None:
-        """Enter the next suggestion."""
+    def suggest(self, suggestion: S, *, awaited: bool = False) -> None:
+        """Enter the next suggestion; warn if several queries were awaited, and nothing was told.
+
+        Args:
+            suggestion: The suggestion.
+            awaited: Whether its query is told before the next one is asked for, as in a run.
+        """
         number, query = suggestion.id, suggestion.query  # read before anything is entered
+        if awaited and query and self._unanswered is not None:
+            self._unanswered += 1
+            if self._unanswered == _SILENT:
+                message = (
+                    "%d queries were asked for, and none was told: tell a %s where decision.query."
+                )
+                _logger.warning(message, _SILENT, self.told)
         self._suggested[number] = suggestion
         self.first = self.first or suggestion
         self._number += 1
@@ -139,17 +151,6 @@ class Ledger(Generic[S, T]):
             _logger.warning(message, outcome.id, self.told, self.failed_queries)
         if len(self._told) == _SILENT and all(map(_is_empty, self._told.values())):
             message = "%d queries have been told, all without a %s: nothing is learnt from them."
-            _logger.warning(message, _SILENT, self.told)
-
-    def warn_of_silence(self, suggestion: S) -> None:
-        """Warn if several queries were asked for, of which this is the latest, and nothing was told."""
-        if self._unanswered is None or not suggestion.query:
-            return
-        self._unanswered += 1
-        if self._unanswered == _SILENT:
-            message = (
-                "%d queries were asked for, and none was told: where decision.query, tell the %s."
-            )
             _logger.warning(message, _SILENT, self.told)
 
     def cancel(self, suggestion: S) -> None:

@@ -171,15 +171,15 @@ def test_an_optimizer_computes_with_one_thread_and_gives_the_setting_back(
     optimizer, seen = make(0), []
     ask = optimizer._ledger.suggest
 
-    def suggest(decision):
+    def suggest(decision, **options):
         seen.append((torch.get_num_threads(), in_a_new_thread(torch.get_num_threads)))
-        ask(decision)
+        ask(decision, **options)
 
     monkeypatch.setattr(optimizer._ledger, "suggest", suggest)
     tell(optimizer, optimizer.ask(), 0.5)
     assert seen == [(1, 2)]  # a thread that begins meanwhile has its own
     assert torch.get_num_threads() == 2
-    monkeypatch.setattr(optimizer._ledger, "suggest", lambda decision: 1 / 0)
+    monkeypatch.setattr(optimizer._ledger, "suggest", lambda decision, **options: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         optimizer.ask()
     assert torch.get_num_threads() == 2

@@ -87,7 +87,7 @@ def test_an_ask_that_fails_leaves_the_round_running(kind, monkeypatch):
     run, whole = (begun(kind, 100, 0.1, 0.5).rounds(30) for _ in range(2))
     before = copy.deepcopy(run.tuner.state_dict())
 
-    def fails(*args):
+    def fails(*args, **options):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
