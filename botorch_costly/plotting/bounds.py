@@ -41,7 +41,10 @@ def around(bounds: tuple[float, float], *, log: bool) -> tuple[float, float]:
         (-0.05, 1.05)
     """
     low, high = bounds
-    if log and low > 0:  # a symmetric scale may hold 0
+    if log and high > 0:
+        low = (
+            low if low > 0 else high
+        )  # there is no 0 on the axis, which shows the upper bound alone
         factor = (high / low) ** MARGIN
         return low / factor, high * factor
     return low - MARGIN * (high - low), high + MARGIN * (high - low)
