@@ -1,15 +1,17 @@
 """The face of an object around an optimizer, such as its loggers or its session."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from torch import Tensor
 
-from botorch_costly.ask_tell.protocol import Suggestion, Tells
+from botorch_costly.ask_tell.protocol import AskTell, Suggestion, Tells
 from botorch_costly.parameters import Plain
 from botorch_costly.space import SearchSpace
 
 D = TypeVar("D", bound=Suggestion)
+_logger = logging.getLogger(__name__)
 
 
 class Around(Generic[D]):
@@ -113,3 +115,13 @@ class Around(Generic[D]):
         """Log the last round and close the loggers within, if there are any."""
         if isinstance(self.tuner, Around):
             self.tuner.close()
+
+
+def warn_if_over(tuner: AskTell[Any]) -> None:
+    """Warn that a loop over the rounds of a tuner does nothing, if all of them have been asked for."""
+    if tuner.horizon is not None and len(tuner.decisions) >= tuner.horizon:
+        _logger.warning(
+            "All %d rounds have been asked for: this loop does nothing. Make a new tuner for another "
+            "run, or load this run with a longer horizon and changed=['horizon'].",
+            tuner.horizon,
+        )

@@ -20,12 +20,13 @@ from botorch_costly.integrations.dropout import (
     warn_if_compiled,
 )
 from botorch_costly.integrations.groups import (
+    BETAS,
     GroupTarget,
     group_target,
     settings_of,
     shared_target,
 )
-from botorch_costly.integrations.multiplier import multiply_no_more, multiply_rates
+from botorch_costly.integrations.multiplier import MULTIPLIER, multiply_no_more, multiply_rates
 from botorch_costly.integrations.parts import inner_network
 from botorch_costly.parameters import Choice
 from botorch_costly.plain import Plain
@@ -112,6 +113,18 @@ def apply(
         else:
             target.write()
             multiply_no_more(target.groups)  # left by an earlier run with multipliers
+
+
+def setting_of(name: str, rates: Rates) -> str:
+    """Return the key of a parameter group that a name of a configuration is written to.
+
+    Example:
+        >>> setting_of("head.learning_rate", "values"), setting_of("lr", "multipliers")
+        ('lr', 'lr_multiplier')
+    """
+    setting = name.rpartition(".")[2]
+    key = "betas" if setting in BETAS else _RATES.get(setting, setting)
+    return MULTIPLIER if key == "lr" and rates == "multipliers" else key
 
 
 def _check_others(others: Collection[str]) -> None:

@@ -12,7 +12,8 @@ from torch.optim import Optimizer
 from botorch_costly.ask_tell.generators import global_generators, set_global_generators
 from botorch_costly.ask_tell.protocol import AskTell, check_asked
 from botorch_costly.errors import HorizonExceededError, InvalidArgumentError, RankError, check
-from botorch_costly.integrations.applying import apply, check_rates
+from botorch_costly.integrations.applied import Applied
+from botorch_costly.integrations.applying import check_rates
 from botorch_costly.integrations.distributed import SharedTuner
 from botorch_costly.integrations.driver_states import check_keys, check_whole, decision_of
 from botorch_costly.integrations.gain_run import GainRun
@@ -82,7 +83,7 @@ class Driver:
         self._final: Mapping[str, Any] | None = None  # played after the last round
         self._trained: Trained | None = None
         self._run: GainRun | TwinRun | None = None
-        self._clock = RoundClock(self.options.length)
+        self._clock, self._applied = RoundClock(self.options.length), Applied()
         self._over = self._due = self._counts_seconds = False
         self._due_since: float | None = None  # seconds of the clock; None after a resume
         self._is_short = False  # whether a warning has said that no round of the run ends
@@ -224,8 +225,7 @@ class Driver:
             ends_epoch: Whether an epoch ends here, with a step or without one.
             trained: Whether a batch was trained since the last call.
         """
-        if trained:
-            self._accumulates = steps == 0
+        self._accumulates = steps == 0 if trained else self._accumulates
         clock = self._clock
         if clock.done + steps < clock.enough and not ends_epoch:
             clock.done += steps  # most steps need no more
@@ -245,6 +245,7 @@ class Driver:
             return
         began = time.perf_counter()
         self._late = self._over
+        self._applied.check(warns=self.connect().ranks.is_first)
         mean = self.connect().mean(metric)
         try:
             self._run.tell(self.decision, mean, **self._details(began))
@@ -396,5 +397,4 @@ class Driver:
         trained, options = self._trained, self.options
         if trained is None or (self.decision is None and self._final is None):
             return
-        named: dict[str, Any] = {"others": options.others, "schedulers": trained.schedulers}
-        apply(self.config, trained.optimizer, trained.network, rates=options.rates, **named)
+        self._applied.write(self.config, trained, options)

@@ -16,8 +16,8 @@ from botorch_costly.integrations.parts import plain_name
 _logger = logging.getLogger(__name__)
 # A group keeps its first value under this prefix, also in the optimizer's state. So a group that was made
 # without weight decay stays without it, even after a round in which no group had any.
-_FIRST = "untuned_"
-_BETAS = {"beta1": 0, "beta2": 1}
+FIRST = "untuned_"
+BETAS = {"beta1": 0, "beta2": 1}
 _RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
     "lr": ("a finite number >= 0", lambda v: 0 <= v < math.inf),
     "weight_decay": ("a finite number >= 0", lambda v: 0 <= v < math.inf),
@@ -63,7 +63,7 @@ class GroupTarget(NamedTuple):
     @property
     def firsts(self) -> list[Any]:
         """The values before any tuning, one for each group."""
-        key, first = self.key, _FIRST + self.key
+        key, first = self.key, FIRST + self.key
         return [group[first] if first in group else group[key] for group in self.groups]
 
     def within(self, groups: Iterable[dict[str, Any]]) -> "GroupTarget":
@@ -72,7 +72,7 @@ class GroupTarget(NamedTuple):
 
     def write(self) -> None:
         """Set the value, and keep the first one."""
-        key, first, value = self.key, _FIRST + self.key, self.value
+        key, first, value = self.key, FIRST + self.key, self.value
         for group in self.groups:
             present = group[key]
             if first not in group:
@@ -108,7 +108,7 @@ def group_target(
     Raises:
         InvalidConfigError: If the value lies outside its range.
     """
-    key, beta = ("betas", _BETAS[what]) if what in _BETAS else (what, None)
+    key, beta = ("betas", BETAS[what]) if what in BETAS else (what, None)
     unshare(optimizer.param_groups, key)
     groups = _groups_named(plain_name(where), optimizer) if _is_tunable(key) else []
     groups = [g for g in groups if _is_set(key, g.get(key))]
@@ -157,7 +157,7 @@ def shared_target(target: GroupTarget, optimizer: Optimizer) -> GroupTarget:
         return target
     firsts = [_comparable(first) for first in firsts]
     pairs = list(zip(groups, firsts, strict=True))
-    earlier = {first for group, first in pairs if _FIRST + key in group}  # of tuned groups
+    earlier = {first for group, first in pairs if FIRST + key in group}  # of tuned groups
     if len(set(firsts)) > 1 and len(earlier) == 1:
         if optimizer not in _warned:
             _warned.add(optimizer)
@@ -179,7 +179,7 @@ def settings_of(optimizer: Optimizer) -> list[str]:
     keys = dict.fromkeys(
         key for group in groups for key in group if _is_tunable(key) and _is_set(key, group[key])
     )
-    return [*keys, *(_BETAS if "betas" in keys else ())]
+    return [*keys, *(BETAS if "betas" in keys else ())]
 
 
 def _decayed(target: GroupTarget, modules: Iterable[nn.Module]) -> GroupTarget:
@@ -207,7 +207,7 @@ def _holds_weights(group: dict[str, Any], names: dict[int, str]) -> bool:
 
 
 def _is_tunable(key: str) -> bool:
-    return not key.startswith(_FIRST) and key not in ("lr_multiplier", "initial_lr")
+    return not key.startswith(FIRST) and key not in ("lr_multiplier", "initial_lr")
 
 
 def _is_set(key: str, value: Any) -> bool:

@@ -19,7 +19,7 @@ from torch.optim.optimizer import (
 
 from botorch_costly.integrations.groups import unshare
 
-_MULTIPLIER = "lr_multiplier"  # entry of a group, also in the optimizer's state
+MULTIPLIER = "lr_multiplier"  # entry of a group, also in the optimizer's state
 _SCHEDULED = "lr_scheduled"  # the scheduler's rate, within a step
 
 
@@ -31,23 +31,23 @@ def multiply_rates(groups: Iterable[dict[str, Any]], factor: float) -> None:
         factor: Multiplier, at least 0.
     """
     for group in groups:
-        group[_MULTIPLIER] = factor
+        group[MULTIPLIER] = factor
 
 
 def multiply_no_more(groups: Iterable[dict[str, Any]]) -> None:
     """Make the optimizer of groups step with the rates of the groups themselves."""
     for group in groups:
-        group.pop(_MULTIPLIER, None)
+        group.pop(MULTIPLIER, None)
 
 
 def _multiply(optimizer: Any, args: Any, kwargs: Any) -> None:
     _restore(optimizer, args, kwargs)  # a step that raised has not restored the rates
     unshare(optimizer.param_groups, "lr")
     for group in optimizer.param_groups:
-        if _MULTIPLIER in group:
+        if MULTIPLIER in group:
             rate = group["lr"]
             group[_SCHEDULED] = rate.clone() if isinstance(rate, Tensor) else rate
-            _write(group, rate * group[_MULTIPLIER])
+            _write(group, rate * group[MULTIPLIER])
 
 
 def _restore(optimizer: Any, args: Any, kwargs: Any) -> None:

@@ -9,6 +9,7 @@ from torch import Tensor
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check, check_positive
 from botorch_costly.plain import agree, as_number
 from botorch_costly.records import Decision
+from botorch_costly.rewards.applied_rates import AppliedRates, rates_in
 from botorch_costly.rewards.gain import GainReward
 from botorch_costly.rewards.metric_gain import When
 from botorch_costly.rewards.recovery import DEFAULT_MARGIN, Kept, Recovery
@@ -92,6 +93,7 @@ class GuardedReward:
         self.margin = check_positive("margin", margin)
         self._recovery = Recovery(save, restore)
         self._good: Sample | None = None  # whose mean the metric of the good state is
+        self._rates: AppliedRates | None = None  # of a loop of the user's, with known parts
 
     @classmethod
     def of(
@@ -112,8 +114,12 @@ class GuardedReward:
         """
         recovery = Recovery.of(parts)
         guard = cls(reward, recovery.save, recovery.restore, margin=margin)
-        guard._recovery = recovery
+        guard._recovery, guard._rates = recovery, AppliedRates(parts)
         return guard
+
+    def trust_rates(self) -> None:
+        """Warn of no learning rates that are not applied: the caller applies them, and checks them."""
+        self._rates = None
 
     @property
     def _kept(self) -> Kept | None:
@@ -181,6 +187,8 @@ class GuardedReward:
 
     def _whole(self, metric: float, sample: Sample | None, round: int | Decision) -> Reading:
         """Guard a metric; after an error the guard is unchanged."""
+        if self._rates is not None and isinstance(round, Decision):
+            self._rates.note(rates_in(round.config))  # before a rollback, as the round was trained
         before, kept, good = self.reward.state_dict(), self._recovery.kept, self._good
         try:
             return self._guard(metric, sample, round, before)

@@ -18,6 +18,7 @@ from botorch_costly.errors import (
 )
 from botorch_costly.plain import as_number
 from botorch_costly.rewards.metric_gain import When
+from botorch_costly.rewards.outside_optimizers import OutsideOptimizers
 from botorch_costly.states import Stateful, check_states_of, copied, have_diverged, kinds_of, nans
 
 _logger = logging.getLogger(__name__)
@@ -157,6 +158,8 @@ class Recovery:
         self.save, self.restore, self._parts = save, restore, parts
         self.kept: Kept | None = None
         self._warned_of_nans = False
+        advice = "network, optimizer, .."
+        self._outside = None if parts is None else OutsideOptimizers(parts, advice)
 
     @classmethod
     def of(cls, parts: tuple[Stateful, ...]) -> "Recovery":
@@ -198,6 +201,8 @@ class Recovery:
         Raises:
             RestoreError: If ``restore`` raises; the parts have the states that they had before.
         """
+        if self._outside is not None:
+            self._outside.end()  # a round has been seen
         kept, level = self.kept, level_of(metric)
         if kept is None:
             return self._begin(metric, level, when)

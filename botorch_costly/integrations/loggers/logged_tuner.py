@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 from weakref import WeakValueDictionary
 
-from botorch_costly.ask_tell.around import Around
+from botorch_costly.ask_tell.around import Around, warn_if_over
 from botorch_costly.ask_tell.protocol import AskTell, check_asked
 from botorch_costly.ask_tell.serial import Serial
 from botorch_costly.errors import StateMismatchError, check
@@ -84,6 +84,7 @@ class LoggedTuner(Serial, Around[D]):
         """
         expected = "an iterable one, such as a Session (use ask for others)"
         check(isinstance(self.tuner, Iterable), "tuner", expected, type(self.tuner).__name__)
+        warn_if_over(self)
         return self._left()
 
     def _left(self) -> Iterator[D]:

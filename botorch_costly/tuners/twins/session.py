@@ -8,12 +8,14 @@ from typing import Any, Self
 
 import torch
 
-from botorch_costly.ask_tell.around import Around
+from botorch_costly.ask_tell.around import Around, warn_if_over
 from botorch_costly.ask_tell.surroundings import undisturbed
 from botorch_costly.errors import RestoreError, StateMismatchError, check, shortened
 from botorch_costly.parameters import Scheduled
 from botorch_costly.records import Observation, Plain, TwinDecision
+from botorch_costly.rewards.applied_rates import AppliedRates
 from botorch_costly.rewards.metric_gain import Kind
+from botorch_costly.rewards.outside_optimizers import OutsideOptimizers
 from botorch_costly.space import SearchSpace
 from botorch_costly.states import outside_inference
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
@@ -23,6 +25,7 @@ from botorch_costly.tuners.twins.tuner import TwinTuner
 from botorch_costly.tuners.twins.warm_up import rate_of
 
 _logger = logging.getLogger(__name__)
+_ADVICE = "Session(space, horizon, network, optimizer, ..)"
 
 
 class Session(Around[TwinDecision]):
@@ -137,6 +140,7 @@ class Session(Around[TwinDecision]):
         )
         check(isinstance(tuner, TwinTuner), "tuner", expected, tuner)
         self.tuner, self._parts = tuner, Parts(parts, device)
+        self._outside, self._rates = OutsideOptimizers(parts, _ADVICE), AppliedRates(parts)
         if _plays_a_schedule(tuner) and self._parts.have_scheduler:
             _logger.warning(
                 "A scheduler is among the parts, and the tuner lets the learning rate fall at the end, "
@@ -155,7 +159,8 @@ class Session(Around[TwinDecision]):
         self._best: dict[str, Any] | None = None  # metric and state
 
     def __iter__(self) -> Iterator[TwinDecision]:
-        """Iterate over the remaining decisions."""
+        """Iterate over the remaining decisions; warn if there are none."""
+        warn_if_over(self.tuner)
         while len(self.tuner.decisions) < self.tuner.horizon:
             yield self.ask()
 
@@ -174,6 +179,7 @@ class Session(Around[TwinDecision]):
         """
         self._check_position()
         self._check_length()
+        self._check_training()
         # Now rather than at the end: no operation between a decision and its return can be interrupted.
         best = [] if self._best is None else [self._best["state"]]
         self._parts.drop_all_but([*self.tuner.kept.values(), *best])
@@ -202,6 +208,14 @@ class Session(Around[TwinDecision]):
         if reason is not None:
             self.tuner.settle()
             _logger.warning("%s. The run is trained with its start, as without a tuner.", reason)
+
+    def _check_training(self) -> None:
+        """After a round that this session has asked for, warn if it was trained with other settings."""
+        decisions = self.tuner.decisions
+        if self._position is not None and decisions:
+            self._outside.end()
+            config = decisions[-1].config
+            self._rates.note({name: config[name] for name in self.tuner.space.rates})
 
     def _check_position(self) -> None:
         (loads, asked), (now, by_all) = self._position or self.tuner.position, self.tuner.position

@@ -1,0 +1,87 @@
+"""An optimizer that trains a network that goes back, and does not go back with it, earns a warning.
+
+Its moments are then those of a training that was undone.
+"""
+
+import logging
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.lr_scheduler import LRScheduler
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+_logger = logging.getLogger(__name__)
+
+
+class OutsideOptimizers:
+    """Watches the steps of all optimizers, until a round is over.
+
+    Args:
+        parts: Objects that go back to earlier states together.
+        advice: How to name them all, for the message.
+    """
+
+    def __init__(self, parts: Iterable[Any], advice: str) -> None:
+        self._parts, self._advice = list(parts), advice
+        networks = [part for part in self._parts if isinstance(part, nn.Module)]
+        self._trained = {id(p) for network in networks for p in network.parameters()}
+        _watching.add(self)
+
+    def note(self, optimizer: Optimizer) -> None:
+        """Note a step; warn once if the optimizer trains a network and does not go back with it."""
+        groups = optimizer.param_groups
+        trains = any(id(p) in self._trained for group in groups for p in group["params"])
+        if not (trains and _has_moments(optimizer)):
+            return
+        if any(_restores(part, optimizer) for part in self._parts):
+            return
+        self.end()
+        _logger.warning(
+            "%s trains a network that goes back to earlier states, and does not go back with it, for it "
+            "is not among the parts. Name all that training changes: %s.",
+            type(optimizer).__name__,
+            self._advice,
+        )
+
+    def end(self) -> None:
+        """Watch no longer."""
+        _watching.discard(self)
+
+
+_watching: "weakref.WeakSet[OutsideOptimizers]" = weakref.WeakSet()
+
+
+def _note(optimizer: Any, *_: Any) -> None:
+    for watch in tuple(_watching) if _watching else ():
+        watch.note(optimizer)
+
+
+# One hook for good: hooks cannot be removed while others run.
+register_optimizer_step_post_hook(_note)
+
+
+def _has_moments(optimizer: Optimizer) -> bool:
+    """Return whether an optimizer has a state to go back to, other than plain SGD."""
+    states = (state for state in optimizer.state.values() if isinstance(state, dict))
+    return any(isinstance(value, Tensor) for state in states for value in state.values())
+
+
+def _restores(part: Any, optimizer: Optimizer) -> bool:
+    """Return whether a part is an optimizer or holds it, such as a wrapper; as far as can be seen."""
+    if part is optimizer or getattr(part, "param_groups", None) is optimizer.param_groups:
+        return True
+    if isinstance(part, nn.Module | LRScheduler):  # whose states do not hold an optimizer
+        return False
+    try:
+        values = list(vars(part).values())
+    except TypeError:
+        return False
+    inner = [x for v in values if isinstance(v, list | tuple | dict) for x in _entries(v)]
+    return any(value is optimizer for value in [*values, *inner])
+
+
+def _entries(values: Any) -> list[Any]:
+    return list(values.values() if isinstance(values, dict) else values)
