@@ -152,12 +152,24 @@ class Domain:
         return points
 
 
-def digest_of(tables: Sequence[Tensor]) -> str:
-    """Return a short hash of tensors, rounded to single precision so that last bits do not count."""
+def digest_of(tables: Sequence[Tensor], rows: str | None = None) -> str:
+    """Return a short hash of tensors, rounded to single precision so that last bits do not count.
+
+    Args:
+        tables: The tensors.
+        rows: Name of what a row is. With a name the rows are counted in place of the tensors, and rounded
+            to nine decimals.
+
+    Example:
+        >>> digest_of([torch.zeros(2, 1)]), digest_of([torch.zeros(2, 1).double()], "evaluations")
+        ('1 tables, af5570f5a1810b7a', '2 evaluations, 374708fff7719dd5')
+    """
     total = hashlib.sha256()
     for table in tables:
-        total.update(table.float().contiguous().numpy().tobytes())
-    return f"{len(tables)} tables, {total.hexdigest()[:16]}"
+        rounded = table.float() if rows is None else table.round(decimals=_DECIMALS)
+        total.update(rounded.contiguous().numpy().tobytes())
+    count = f"{len(tables)} tables" if rows is None else f"{sum(map(len, tables))} {rows}"
+    return f"{count}, {total.hexdigest()[:16]}"
 
 
 def _numbers(fidelities: Mapping[str, Any]) -> dict[str, float]:

@@ -72,6 +72,11 @@ class Evaluations(Generic[D, T]):
         return tuple(sorted((*outcomes, self._latest), key=lambda outcome: outcome.id))
 
     @property
+    def has_begun(self) -> bool:
+        """Whether there was a suggestion that is not cancelled, however long ago."""
+        return self._ledger.first is not None
+
+    @property
     def pending(self) -> tuple[D, ...]:
         """The queried suggestions without an outcome, as far as they are kept."""
         finished = {outcome.id for outcome in self.outcomes}

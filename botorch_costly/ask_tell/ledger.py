@@ -29,6 +29,9 @@ class Ledger(Generic[S, T]):
         outcome: Class of the outcomes, with ``to_dict`` and ``from_dict``.
         kept: Number of the latest suggestions that are kept, with their outcomes; all if omitted.
         told: Noun for the value of an outcome, for messages.
+
+    Attributes:
+        first: The first suggestion that was not cancelled, however long ago; None if all were.
     """
 
     def __init__(
@@ -165,6 +168,8 @@ class Ledger(Generic[S, T]):
         number, query = suggestion.id, suggestion.query
         del self._suggested[number]
         self.queries -= query
+        if self.first is not None and self.first.id == number:
+            self.first = next(iter(self._suggested.values()), None)
 
     def history(self, missing: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return one plain dictionary per suggestion that is kept, with its outcome.

@@ -109,8 +109,8 @@ class Strategy(ABC):
         return {}
 
     def next(self, seen: Evaluations[Any, Any], start: Mapping[str, Plain] | None) -> Proposal:
-        """Return the start, if there is one and nothing was suggested before, else ``suggest``."""
-        if start is None or len(seen) > 0:
+        """Return the start, if there is one and all suggestions before are cancelled, or ``suggest``."""
+        if start is None or seen.has_begun:
             return self.suggest(seen)
         return self.started(seen, start)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from botorch_costly.parameters import Parameter
 from botorch_costly.plotting.bands import are_numbers
 
-_FAR = 1000.0  # times the median; a loss beyond is that of a network that has diverged
+_FAR = 1000.0  # times the median size; a loss beyond is that of a network that has diverged
 _WIDE = 30.0  # ratio of the largest to the smallest value from which an axis is logarithmic
 REGION = "#DDDDDD"  # of what lies outside of the trust region
 BOUND = "#777777"
@@ -63,11 +63,14 @@ def span_of(values: Sequence[float]) -> Span:
     Example:
         >>> span_of([0.5, 0.4, 4e28]), span_of([9.0, 0.4, 0.2]), span_of([-1.0, 1.0])
         (Span(log=False, most=0.5), Span(log=True, most=9.0), Span(log=False, most=1.0))
+        >>> span_of([0.0, 0.4, 0.3, 4e28]), span_of([-2.0, 0.0, 1.0])  # such as a loss of exactly 0
+        (Span(log=False, most=0.4), Span(log=False, most=1.0))
     """
-    if min(values) <= 0:
-        return Span(log=False, most=max(values))
-    shown = [value for value in values if value <= _FAR * median_low(values)]
-    return Span(log=max(shown) > _WIDE * min(shown), most=max(shown))
+    sizes = [abs(value) for value in values if value != 0]
+    usual = median_low(sizes) if sizes else 0.0
+    most = max(value for value in values if value <= _FAR * usual)
+    least = min(values)
+    return Span(log=least > 0 and most > _WIDE * least, most=most)
 
 
 def steps_of(limits: Limits, name: str, last: float) -> Steps | None:

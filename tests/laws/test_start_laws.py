@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import botorch_costly as bc
-from botorch_costly.errors import InvalidConfigError, StateMismatchError
+from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, StateMismatchError
 from botorch_costly.plain import agree
 from tests.laws.optimizer_runs import through_a_file
 from tests.state_files.optimizers import play
@@ -71,6 +71,48 @@ def test_a_run_begins_with_its_start(name):
     if name not in ("twins", "population", "online"):  # which go on near it
         configs = [_first_config(decision) for decision in again.decisions]
         assert any(config != START for config in configs[1:])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_start_that_was_cancelled_comes_again(name):
+    optimizer = MAKERS[name](start=START)
+    first = optimizer.ask()
+    if name in ("twins", "population"):
+        with pytest.raises(InvalidArgumentError):
+            optimizer.cancel(first)
+        return
+    optimizer.cancel(first)
+    again = MAKERS[name](start=START)
+    again.load_state_dict(through_a_file(optimizer.state_dict()))
+    second = again.ask()
+    assert _first_config(second) == START
+    assert optimizer.ask() == second
+    optimizer.cancel(second)
+    fidelities = [{"fraction": 0.5}] if name.startswith("subsets") else []
+    optimizer.cancel(optimizer.enqueue(_LISTED[-1], *fidelities))
+    third = optimizer.ask()
+    assert _first_config(third) == START
+    assert third.query or name == "online"
+    play(optimizer, 3)
+    if name != "online":
+        assert any(_first_config(decision) != START for decision in optimizer.decisions[1:])
+
+
+def test_a_start_is_not_repeated_where_a_later_round_is_cancelled():
+    optimizer = MAKERS["transfer"](start=START)
+    optimizer.ask()
+    optimizer.cancel(optimizer.ask())
+    assert optimizer.ask().config != START
+
+
+def test_a_round_of_the_start_on_its_own_comes_again_in_an_interval_of_its_own():
+    """With a single round of the start, the opening would go on without it."""
+    for horizon in (20, None):
+        tuner = bc.OnlineTuner.as_published(_SPACE, horizon, start=START)
+        tuner.cancel(tuner.ask())
+        assert tuner.ask().config == START
+        assert tuner.ask().config != START
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -46,6 +46,7 @@ class Account(NamedTuple):
     stock: Stock = Stock()
     left: int | None = None  # rounds, the next one included
     may_decide: bool = True  # whether there is time for a decision
+    has_begun: bool = True  # whether a round so far is not cancelled
 
     def affords(self, rounds: int) -> bool:
         """Return whether the share of the clock affords a query after some rounds."""
@@ -289,6 +290,8 @@ class Proposer:
         that are affordable in a run of known length.
         """
         if not self._run.is_rationed:
+            if self._opening.start is not None and not account.has_begun:
+                return 0  # also after a start that was cancelled
             return interval.number if interval.number < self._opening.rounds else None
         in_all = math.inf if account.left is None else account.queries + account.affordable(0)
         longest = min(self._opening.rounds, max(in_all // _PARTS, 1))

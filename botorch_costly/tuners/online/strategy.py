@@ -33,7 +33,8 @@ class OnlineStrategy(Strategy):
 
     def suggest(self, seen: Seen) -> Proposal:
         """Return the configuration of the next round, and whether its end is queried."""
-        account = Account(seen.queries, seen.stock, seen.left, may_decide=seen.may_decide)
+        state = {"may_decide": seen.may_decide, "has_begun": seen.has_begun}
+        account = Account(seen.queries, seen.stock, seen.left, **state)
         decision = self.proposer.propose(len(seen), self.learner, account)
         details = {"confidence": decision.confidence, "interval": decision.interval}
         return Proposal(decision.config, decision.reason, query=decision.query, details=details)

@@ -1,6 +1,5 @@
 """``SubsetOptimizer``: cheap evaluations at low fidelities locate the optimum at the target."""
 
-import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -115,7 +114,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         check(published, "fabolas", "a Fabolas or None", fabolas)
         self.fidelities = _fraction() if fidelities is None else fidelities
         domain = Domain(space, self.fidelities, candidates=candidates, dtype=dtype, device=device)
-        overhead = check_nonnegative("overhead", overhead)
+        listed, overhead = domain.listed, check_nonnegative("overhead", overhead)
         earlier = EarlierStudies(
             space,
             tasks,
@@ -130,7 +129,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
             "tasks": earlier.digest,
             "costs": earlier.digest_of_costs,
             "fidelities": self.fidelities.fingerprint(),
-            "candidates": None if domain.listed is None else _digest(domain.listed),
+            "candidates": None if listed is None else digest_of([listed], "evaluations"),
             "maximize": maximize,
             "overhead": overhead,
             "sampling": sampling,
@@ -206,8 +205,3 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
 
 def _fraction() -> SearchSpace:
     return SearchSpace({"fraction": Real(_LEAST_FRACTION, 1.0, log=True)})
-
-
-def _digest(listed: torch.Tensor) -> str:
-    rows = listed.round(decimals=9).contiguous().numpy().tobytes()
-    return f"{len(listed)} evaluations, {hashlib.sha256(rows).hexdigest()[:16]}"
