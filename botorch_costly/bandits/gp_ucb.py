@@ -73,6 +73,11 @@ class GPUCB(Strategy[ArmRows]):
         is_valid = is_valid and not bool(torch.linalg.cholesky_ex(cov).info)
         check(is_valid, "arms", "a symmetric positive definite covariance", self.arms)
 
+    @property
+    def assumes_range(self) -> bool:
+        """Whether a number is in units of the range: the prior, where it is not fitted to rewards."""
+        return self.fit is None
+
     def begin(self, trials: int, arms: int, device: torch.device | str = "cpu") -> ArmRows:
         """Return trials without observations.
 

@@ -40,6 +40,11 @@ class Softmax(SampleMeanStrategy):
         check_positive("temperature", self.temperature)
         super().__post_init__()
 
+    @property
+    def assumes_range(self) -> bool:
+        """Whether a number is in units of the range: the temperature."""
+        return True
+
     def advise(self, state: SampleMeans, now: int, luck: Tensor) -> Advice:
         """Return an arm drawn by the softmax of the means."""
         probabilities = (state.mean / self.temperature).softmax(-1)

@@ -55,6 +55,12 @@ class Strategy(ABC, Generic[S]):
     """
 
     bounded = False  # whether rewards are clipped to [0, 1]
+
+    @property
+    def assumes_range(self) -> bool:
+        """Whether a width, a temperature or a prior of the strategy is in units of the range."""
+        return self.bounded
+
     # Whether a rule with an outlook may query another arm; no if learning needs the arm's probability.
     chooses = True
 

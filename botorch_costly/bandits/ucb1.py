@@ -50,6 +50,11 @@ class UCB1(SampleMeanStrategy):
         check_nonnegative("scale", self.scale)
         super().__post_init__()
 
+    @property
+    def assumes_range(self) -> bool:
+        """Whether a number is in units of the range: the width of the bound."""
+        return True
+
     def advise(self, state: SampleMeans, now: int, luck: Tensor) -> Advice:
         """Return the arm with the largest bound."""
         weight = weights_at(state, now, self.forgetting)

@@ -146,7 +146,8 @@ def plot_schedule_map(
     """
     parameters = _parameters_of(decisions)
     shown = parameters if names is None else list(names)
-    check(set(shown) <= set(parameters), "names", f"names among {parameters}", shown)
+    known = len(shown) > 0 and set(shown) <= set(parameters)
+    check(known, "names", f"names among {parameters}", shown)
     for name in shown:
         numbers = all(isinstance(decision.config[name], int | float) for decision in decisions)
         check(numbers, "names", "hyperparameters whose values are numbers", name)

@@ -42,7 +42,8 @@ def tasks_from_wandb(
         A task for each study, in the order of their first runs.
 
     Raises:
-        InvalidArgumentError: If ``runs`` holds something else, or no run is complete.
+        InvalidArgumentError: If ``runs`` holds something else, no run is complete, or ``names`` is empty
+            or has ``task``.
 
     Example:
         >>> from types import SimpleNamespace as Fake
@@ -86,7 +87,8 @@ def tasks_from_mlflow(
         A task for each study, in the order of their first runs.
 
     Raises:
-        InvalidArgumentError: If ``runs`` holds something else, or no run is complete.
+        InvalidArgumentError: If ``runs`` holds something else, no run is complete, or ``names`` is empty
+            or has ``task``.
 
     Example:
         >>> from types import SimpleNamespace as Fake
@@ -163,8 +165,11 @@ def _tasks(
     written: bool = False,
 ) -> list[Task]:
     """Return the studies of runs; ``written`` says that settings are texts."""
-    check(names is None or isinstance(names, list | tuple), "names", "a list of settings", names)
-    wanted = {*(names or ()), *([] if task is None else [task])}
+    chosen = list(names) if isinstance(names, list | tuple) else []
+    expected = "a list of settings, or None for all"
+    check(names is None or len(chosen) > 0, "names", expected, names)
+    check(task not in chosen, "names", f"no {task!r}, which names the studies", names)
+    wanted = {*chosen, *([] if task is None else [task])}
     kept = [run for run in runs if run.value is not None and wanted <= run.settings.keys()]
     expected = f"a finished run with {metric!r}" + "".join(
         f" and {name!r}" for name in sorted(wanted)
@@ -189,7 +194,7 @@ def _task(
 ) -> Task:
     configs, texts = [], []
     for run in runs:
-        chosen = {name: run.settings[name] for name in names} if names else dict(run.settings)
+        chosen = {name: run.settings[name] for name in names or run.settings}
         chosen.pop(task or "", None)
         read = {name: parsed(value) for name, value in chosen.items()} if written else chosen
         configs.append(dict(_plain_ones(read)))

@@ -126,7 +126,11 @@ class BanditStrategy(AskedStrategy):
         # States of earlier versions lack the probabilities.
         complete = all(outcome.round in self._advised for outcome in rewarded)
         estimated = RewardRange.from_rewards(rewards) if self._estimates and complete else assumed
-        if not self._has_warned:
+        strategy = self._player.policy.strategy
+        matters = (
+            strategy.assumes_range if self._estimates else strategy.bounded
+        )  # which clips them
+        if matters and not self._has_warned:
             self._has_warned = True
             advice = "say where they lie: rewards=RewardRange(low, high)"
             advice = f"their range is estimated, or {advice}" if self._estimates else advice
@@ -163,7 +167,8 @@ class BanditTuner(GainOptimizer[Decision]):
         query: Rule that decides on queries; ``ConfidenceQuery(0.95)`` if omitted, as in the paper's table
             of bandits.
         rewards: Range of the rewards. If omitted, it is [0, 1]; if rewards are outside, the range is
-            estimated, all rewards are learnt anew, and a warning is logged.
+            estimated, and all rewards are learnt anew. A warning says so if an option of the strategy is
+            in units of the range (``UCB1``, ``Softmax``), or it clips rewards (``EXP3S``, ``EXP3R``).
         unqueried_play: Arm that a round without a query plays, see ``BanditPolicy``.
         seed: Seed of all random draws.
         device: Device of all computation.

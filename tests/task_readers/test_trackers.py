@@ -124,6 +124,15 @@ def test_a_metric_is_a_name(read, run, metric):
         read([run], metric)
 
 
+@pytest.mark.parametrize("names", [[], (), "lr", ["data"], ["lr", "data"]])
+def test_names_without_a_parameter_are_refused(names):
+    for_both = {"data": "iris", "lr": 0.1}
+    with pytest.raises(InvalidArgumentError, match="names: Expected"):
+        bc.tasks_from_wandb([of_wandb(for_both, loss=0.3)], "loss", task="data", names=names)
+    with pytest.raises(InvalidArgumentError, match="names: Expected"):
+        bc.tasks_from_mlflow([of_mlflow(for_both, {"loss": 0.3})], "loss", task="data", names=names)
+
+
 @pytest.mark.parametrize("options", [{"names": "lr"}, {"task": "data"}, {"names": ["rate"]}])
 def test_what_no_run_has_is_said(options):
     with pytest.raises(InvalidArgumentError, match=r"names|data|rate"):

@@ -1,6 +1,7 @@
 """Evaluations on parts of the data that tell of the optimum of the whole."""
 
 import copy
+import hashlib
 import logging
 import math
 from functools import cache
@@ -328,3 +329,12 @@ def test_crowded_evaluations_in_single_precision_have_a_model(steps):
         beliefs = belief.learn(data, points[:0])
     assert bool(beliefs.best.isfinite())
     assert bool(belief.at_target(beliefs.model, points[:20, :2]).isfinite().all())
+
+
+def test_a_state_names_its_candidates_as_states_of_earlier_versions_do():
+    space = bc.SearchSpace({"lr": bc.Real(0.0, 1.0)})
+    listed = [({"lr": rate}, {"fraction": 0.5}) for rate in (0.25, 0.5, 1 / 3)]
+    optimizer = bc.SubsetOptimizer(space, candidates=listed)
+    rows = optimizer._domain.listed.round(decimals=9).contiguous().numpy().tobytes()
+    digest = f"'3 evaluations, {hashlib.sha256(rows).hexdigest()[:16]}'"
+    assert optimizer.state_dict()["header"]["candidates"] == digest

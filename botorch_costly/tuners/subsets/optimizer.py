@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import torch
 
-from botorch_costly.ask_tell.domain import Domain
+from botorch_costly.ask_tell.domain import Domain, digest_of
 from botorch_costly.ask_tell.earlier_names import warn_of
 from botorch_costly.ask_tell.evaluations import sign_of
 from botorch_costly.ask_tell.optimizer import Optimizer
