@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from botorch_costly.errors import InvalidShapeError, check
-from botorch_costly.plotting.style import BLACK, BLUE, GREEN, PURPLE, VERMILION, ensure_axes
+from botorch_costly.plotting.style import BLACK, BLUE, GREEN, PURPLE, VERMILION, ensure_axes, legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 _QUERY, _SKIP = PURPLE, GREEN
-_FAINTEST = 0.15  # opacity of the oldest mark
+_FAINTEST = 0.3  # opacity of the oldest mark
 
 
 class Marks(NamedTuple):
@@ -50,7 +50,7 @@ def plot_belief(
     lengths = [len(values) for values in (mean, std, truth) if values is not None]
     fits = all(length == len(x) for length in lengths)
     check(fits, "mean, std, truth", f"{len(x)} values each", lengths, InvalidShapeError)
-    ax = ensure_axes(ax)
+    is_own, ax = ax is None, ensure_axes(ax)
     low, high = mean - width * std, mean + width * std
     band = f"mean ± {width:.3g} std"
     ax.fill_between(x, low, high, color="#999999", alpha=0.3, linewidth=0, label=band)
@@ -62,7 +62,7 @@ def plot_belief(
     _draw_marks(ax, skips, "skip", "s", _SKIP, oldest)
     _draw_marks(ax, queries, "query", "o", _QUERY, oldest)
     ax.set(xlabel="x", ylabel="reward")
-    ax.legend(frameon=False, fontsize="small")
+    legend(ax, is_own=is_own)
     return ax
 
 
@@ -84,7 +84,7 @@ def plot_query_value(x: Any, value: Any, price: float, ax: "Axes | None" = None)
     """
     fits = len(value) == len(x)
     check(fits, "value", f"{len(x)} values", len(value), InvalidShapeError)
-    ax = ensure_axes(ax)
+    is_own, ax = ax is None, ensure_axes(ax)
     heights = [float(height) for height in value]
     best = max(range(len(heights)), key=heights.__getitem__)
     pays = heights[best] > price
@@ -95,7 +95,7 @@ def plot_query_value(x: Any, value: Any, price: float, ax: "Axes | None" = None)
     color, marker, label = (_QUERY, "o", "query here") if pays else (_SKIP, "s", "no query")
     ax.plot([float(x[best])], [heights[best]], marker, color=color, label=label)
     ax.set(xlabel="x", ylabel="value, in rewards")
-    ax.legend(frameon=False, fontsize="small")
+    legend(ax, is_own=is_own)
     return ax
 
 

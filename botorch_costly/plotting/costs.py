@@ -4,12 +4,20 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from botorch_costly.errors import InvalidShapeError, check
-from botorch_costly.plotting.style import BLACK, CYCLE, MARKERS, columns_of, ensure_axes
+from botorch_costly.plotting.style import (
+    BLACK,
+    CYCLE,
+    MARKERS,
+    columns_of,
+    ensure_axes,
+    legend_columns,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _DASHES = ("--", ":", "-.")
+_NARROW = 24  # longest name, in characters, for a legend beside the panel
 
 
 def plot_quality_against_cost(
@@ -38,10 +46,7 @@ def plot_quality_against_cost(
         ImportError: If Matplotlib is missing.
     """
     check(len(curves) > 0, "curves", "at least one curve", len(curves))
-    # A legend beside the panel hides no curve, but axes of the caller may have no room for it.
-    beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
-    location: dict[str, Any] = beside if ax is None else {}
-    ax = ensure_axes(ax)
+    is_own, ax = ax is None, ensure_axes(ax)
     for i, (name, columns) in enumerate(curves.items()):
         lengths = [len(column) for column in columns]
         fits = len(lengths) in (2, 3) and len(set(lengths)) == 1 and lengths[0] > 0
@@ -61,11 +66,11 @@ def plot_quality_against_cost(
         )
     for i, (name, level) in enumerate((baselines or {}).items()):
         ax.axhline(level, color=BLACK, linestyle=_DASHES[i % len(_DASHES)], linewidth=1, label=name)
-    better = {True: " (more is better)", False: " (less is better)", None: ""}[maximize]
+    better = {True: "\n(more is better)", False: "\n(less is better)", None: ""}[maximize]
     ax.set(xlabel=cost, ylabel=quality + better)
     handles = dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
     names = [name for name in (*curves, *(baselines or {})) if name in handles]
-    ax.legend([handles[name] for name in names], names, frameon=False, **location)
+    _legend(ax, [handles[name] for name in names], names, is_own=is_own)
     return ax
 
 
@@ -85,4 +90,19 @@ def plot_regret_against_cost(
         InvalidShapeError: If the arrays of a curve differ in length.
         ImportError: If Matplotlib is missing.
     """
-    return plot_quality_against_cost(curves, quality="average regret per round", ax=ax)
+    quality = "average regret per round"
+    return plot_quality_against_cost(curves, quality=quality, maximize=False, ax=ax)
+
+
+def _legend(ax: "Axes", handles: list[Any], names: list[str], *, is_own: bool) -> None:
+    """Place the legend beside the panel if that leaves most of the room to it, else above it.
+
+    Axes of the caller may have no room around them.
+    """
+    place: dict[str, Any] = {"framealpha": 0.85, "edgecolor": "none"}
+    if is_own and max(map(len, names)) <= _NARROW:
+        place = {"frameon": False, "loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+    elif is_own:
+        place = {"frameon": False, "loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}
+        place |= {"ncols": legend_columns(names), "fontsize": "small"}
+    ax.legend(handles, names, **place)

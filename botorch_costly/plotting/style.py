@@ -59,16 +59,35 @@ def stack(panels: int, height: float = 1.6) -> "list[Axes]":
 def legend_above(ax: "Axes") -> None:
     """Place the legend above the panel, where it hides nothing, in two columns if they fit."""
     handles, labels = ax.get_legend_handles_labels()
-    options: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": _columns(labels)}
+    options: Any = {
+        "loc": "lower right",
+        "bbox_to_anchor": (1.0, 1.0),
+        "ncols": legend_columns(labels),
+    }
     ax.legend(handles, labels, fontsize="small", frameon=False, **options)
+
+
+def legend(ax: "Axes", *, is_own: bool) -> None:
+    """Place the legend where its text meets no curve.
+
+    Args:
+        ax: The panel.
+        is_own: Whether the panel was made here, so that there is room above it; the caller's may have a
+            title there, and gets the legend within, on white ground.
+    """
+    if is_own:
+        legend_above(ax)
+    else:
+        ax.legend(fontsize="small", framealpha=0.85, edgecolor="none")
 
 
 def height_above(labels: Sequence[str]) -> float:
     """Return the height of a legend above a panel, in inches."""
-    return 0.19 * -(-len(labels) // _columns(labels))
+    return 0.19 * -(-len(labels) // legend_columns(labels))
 
 
-def _columns(labels: Sequence[str]) -> int:
+def legend_columns(labels: Sequence[str]) -> int:
+    """Return the number of columns of a legend above a panel."""
     return 2 if len(labels) > 1 and all(len(label) <= _NARROW for label in labels) else 1
 
 

@@ -14,6 +14,7 @@ from botorch_costly.plotting.style import (
     VERMILION,
     columns_of,
     ensure_axes,
+    legend,
 )
 from botorch_costly.tuners.curves.trainings import Training
 
@@ -39,7 +40,7 @@ def plot_trainings(trainings: Sequence[Training], ax: "Axes | None" = None) -> "
     check(valid, "trainings", "trainings of a CurveOptimizer", received)
     begun = [training for training in trainings if training.known]
     check(len(begun) > 0, "trainings", "at least one with a reward", len(trainings))
-    ax = ensure_axes(ax)
+    is_own, ax = ax is None, ensure_axes(ax)
     kinds: Mapping[str, tuple[list[Training], str, str]] = {
         "left where it was": ([t for t in begun if t.may_go_on], "o", SKY),
         "in training": ([t for t in begun if t.until is not None], ">", ORANGE),
@@ -55,7 +56,7 @@ def plot_trainings(trainings: Sequence[Training], ax: "Axes | None" = None) -> "
     best = max(begun, key=lambda training: training.latest)
     ax.plot(*_curve(best), color=BLACK, linewidth=2, label="best at hand")
     ax.set(xlabel="iteration", ylabel="reward")
-    ax.legend(frameon=False, fontsize="small")
+    legend(ax, is_own=is_own)
     return ax
 
 
@@ -78,13 +79,13 @@ def plot_curve_weights(
         ImportError: If Matplotlib is missing.
     """
     check(len(compressions) > 0, "compressions", "at least one", len(compressions))
-    ax = ensure_axes(ax)
+    is_own, ax = ax is None, ensure_axes(ax)
     for i, (name, compression) in enumerate(compressions.items()):
         weights = compression.weights.detach().flatten()
         shares = [(k + 1) / len(weights) for k in range(len(weights))]
         style: Any = {"color": CYCLE[i % len(CYCLE)], "marker": MARKERS[i % len(MARKERS)]}
         relative = (weights / weights.max()).tolist()
         ax.plot(shares, relative, label=name, markevery=0.1, markersize=4, **style)
-    ax.set(xlabel="share of the training", ylabel="weight, of the largest")
-    ax.legend(frameon=False, fontsize="small")
+    ax.set(xlabel="share of the training", ylabel="weight, relative to the largest")
+    legend(ax, is_own=is_own)
     return ax
