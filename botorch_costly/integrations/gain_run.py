@@ -26,7 +26,7 @@ class GainRun:
         if options.guard:
             network = inner_network(trained.network)  # so that the state also fits a single process
             guarded: list[Stateful] = [network, trained.optimizer, *trained.schedulers]
-            self._guard = GuardedReward.of(gain, *guarded, *trained.parts)
+            self._guard = GuardedReward.of(gain, *guarded, *trained.parts, device=options.device)
             self._guard.trust_rates()
         self._reward: GainReward | GuardedReward = gain if self._guard is None else self._guard
 

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch.optim import Optimizer
 
 from botorch_costly.ask_tell.generators import global_generators, set_global_generators
@@ -63,6 +64,8 @@ class TunerCallback(Decides, Callback):
         timeout: Seconds after which a missing rank is lost.
         changed: Options of the tuner that may differ from those in the resumed checkpoint, such as
             ``["horizon"]`` to train for longer.
+        device: Device of the kept states, such as the last good one; ``"cpu"`` saves memory of an
+            accelerator. That of each part if omitted.
 
     Raises:
         HorizonExceededError: When training starts, if an earlier fit has played all rounds of the tuner.
@@ -94,6 +97,7 @@ class TunerCallback(Decides, Callback):
         parts: Iterable[Stateful] = (),
         timeout: float = 60.0,
         changed: Collection[str] = (),
+        device: torch.device | str | None = None,
     ) -> None:
         require("lightning", "2.4", "lightning")
         super().__init__()
@@ -107,6 +111,7 @@ class TunerCallback(Decides, Callback):
             others=others,
             timeout=timeout,
             changed=changed,
+            device=device,
         )
         self.driver = Driver(tuner, options)
         self._steps, self._fits = 0, False

@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import torch
+
 from botorch_costly.errors import RestoreError, check, shown
 from botorch_costly.integrations.ranks import Ranks
 from botorch_costly.tuners.twins.parts import Component, Parts
@@ -71,13 +73,19 @@ class ObeyingRank:
     Args:
         ranks: The ranks of the run.
         parts: The parts of training on this rank.
+        device: Device of the copies; that of each part if omitted.
 
     Attributes:
         held: States by the number of rank 0.
     """
 
-    def __init__(self, ranks: Ranks, parts: Sequence[Component]) -> None:
-        self._ranks, self._parts, self._commands = ranks, Parts(parts), 0
+    def __init__(
+        self,
+        ranks: Ranks,
+        parts: Sequence[Component],
+        device: torch.device | str | None = None,
+    ) -> None:
+        self._ranks, self._parts, self._commands = ranks, Parts(parts, device), 0
         self.held: dict[int, list[Any]] = {}
 
     def obey(self, message: Mapping[str, Any]) -> None:

@@ -4,9 +4,11 @@ from collections.abc import Collection
 from dataclasses import KW_ONLY, dataclass
 from typing import get_args
 
+import torch
 from torch import nn
 from torch.optim import Optimizer
 
+from botorch_costly.device import check_device
 from botorch_costly.errors import check
 from botorch_costly.integrations.applying import Rates
 from botorch_costly.integrations.rewindable import Rewindable
@@ -30,6 +32,7 @@ class TrainerOptions:
         timeout: Seconds after which a missing rank of a distributed run is lost.
         changed: Options of the tuner that may differ from those in a loaded state, such as
             ``["horizon"]`` to train for longer.
+        device: Device of the kept states of training; that of each part if omitted.
 
     Raises:
         InvalidArgumentError: If an option is invalid.
@@ -43,6 +46,7 @@ class TrainerOptions:
     others: Collection[str] = ()
     timeout: float = 60.0
     changed: Collection[str] = ()
+    device: torch.device | str | None = None
 
     def __post_init__(self) -> None:
         check(isinstance(self.length, RoundLength), "length", "a RoundLength", self.length)
@@ -52,6 +56,8 @@ class TrainerOptions:
             check(kind in kinds, name, f"one of {list(kinds)}", kind)
         is_list = not isinstance(self.changed, str)
         check(is_list, "changed", "names of options in a list, such as ['horizon']", self.changed)
+        if self.device is not None:
+            check_device(self.device)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from botorch_costly.ask_tell.protocol import AskTell
 from botorch_costly.ask_tell.saving import load, save
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check
@@ -67,6 +69,8 @@ class TunerCallback(TrainerCallback):
         timeout: Seconds after which a missing rank is lost.
         changed: Options of the tuner that may differ from those in the resumed checkpoint, such as
             ``["horizon"]`` to train for longer.
+        device: Device of the kept states, such as the last good one; ``"cpu"`` saves memory of an
+            accelerator. That of each part if omitted.
 
     Raises:
         HorizonExceededError: When training starts, if an earlier run has played all rounds of the tuner.
@@ -99,6 +103,7 @@ class TunerCallback(TrainerCallback):
         resume_from: str | os.PathLike[str] | None = None,
         timeout: float = 60.0,
         changed: Collection[str] = (),
+        device: torch.device | str | None = None,
     ) -> None:
         require("transformers", "4.46", "transformers")
         self.monitor, self._parts, self._resume_from = monitor, tuple(parts), resume_from
@@ -111,6 +116,7 @@ class TunerCallback(TrainerCallback):
             others=others,
             timeout=timeout,
             changed=changed,
+            device=device,
         )
         self.driver = Driver(tuner, options)
         reads = trainer is not None and self.driver.has_twins

@@ -81,7 +81,7 @@ class TwinRun:
     """
 
     def __init__(self, shared: SharedTuner[Any], trained: Trained, options: TrainerOptions) -> None:
-        self._shared, self._data = shared, trained.data
+        self._shared, self._data, self._device = shared, trained.data, options.device
         own: list[Component] = [inner_network(trained.network), trained.optimizer]
         self._parts = [*own, *trained.schedulers, *trained.parts, *trained.data]
         self._session: Session | None = None  # on rank 0
@@ -97,9 +97,9 @@ class TwinRun:
         if ranks.is_first and tuner is not None:
             self._others = OtherRanks(ranks) if ranks.count > 1 else None
             others: list[Component] = [] if self._others is None else [self._others]
-            self._session = Session.of(tuner, *others, *self._parts)
+            self._session = Session.of(tuner, *others, *self._parts, device=self._device)
         else:
-            self._obeying = ObeyingRank(ranks, self._parts)
+            self._obeying = ObeyingRank(ranks, self._parts, self._device)
             self._shared.obeys = self._obeying.obey
         if self._loaded is not None:
             self._take_up(*self._loaded)

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, get_args
 
+import torch
+
 from botorch_costly.errors import (
     InvalidArgumentError,
     StateMismatchError,
@@ -36,16 +38,20 @@ class GoodState:
     value on only readings and states that are not finite have diverged. A loss of 0 counts as the
     smallest one above 0 so far.
 
+    The good state takes as much memory as the parts, and three times that while they go back.
+
     Args:
         parts: Everything that training changes; each part is saved by ``state_dict`` and restored by
             ``load_state_dict``.
         metric: Kind of the metric: ``"loss"`` is minimized, ``"accuracy"``, or another score, maximized.
         margin: Largest decrease of the level: nats of a loss (0.1 by default, a loss 10 % above the best
             one), units of a score (0.1 by default, 10 points of an accuracy).
+        device: Device of the good state; ``"cpu"`` saves memory of an accelerator. That of each part if
+            omitted.
 
     Raises:
         InvalidArgumentError: If there are no parts, a part lacks ``state_dict`` or ``load_state_dict``,
-            the metric is of no such kind, or the margin is not positive.
+            the metric is of no such kind, the margin is not positive, or the device does not exist.
 
     Example:
         >>> import torch
@@ -59,14 +65,18 @@ class GoodState:
     """
 
     def __init__(
-        self, *parts: Stateful, metric: Kind = "loss", margin: float | None = None
+        self,
+        *parts: Stateful,
+        metric: Kind = "loss",
+        margin: float | None = None,
+        device: torch.device | str | None = None,
     ) -> None:
         kinds = list(get_args(Kind))
         is_kind = isinstance(metric, str) and metric in kinds
         check(is_kind, "metric", f"one of {kinds}", metric)
         self.metric = metric
         self.margin = None if margin is None else check_positive("margin", margin)
-        self._recovery = Recovery.of(parts)
+        self._recovery = Recovery.of(parts, device)
         self._readings = 0
         self._step: int | None = None
         self._is_relative = True  # whether levels are compared; False for values without a margin

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check, check_positive
@@ -97,9 +98,15 @@ class GuardedReward:
 
     @classmethod
     def of(
-        cls, reward: GainReward, *parts: Stateful, margin: float | None = None
+        cls,
+        reward: GainReward,
+        *parts: Stateful,
+        margin: float | None = None,
+        device: torch.device | str | None = None,
     ) -> "GuardedReward":
         """Guard networks, optimizers and other objects with a ``state_dict``.
+
+        The good state takes as much memory as the parts, and three times that while they are rolled back.
 
         Args:
             reward: Gains since the last query, with a finite clip.
@@ -107,12 +114,15 @@ class GuardedReward:
                 by ``load_state_dict``.
             margin: Largest decrease of the level, in units of the reward; 0.1 nats of a loss and 10
                 points of an accuracy if omitted.
+            device: Device of the good state; ``"cpu"`` saves memory of an accelerator. That of each part
+                if omitted.
 
         Raises:
             InvalidArgumentError: If the reward or the margin is invalid, there are no parts, a part is a
-                class instead of an instance, or a part lacks ``state_dict`` or ``load_state_dict``.
+                class instead of an instance, a part lacks ``state_dict`` or ``load_state_dict``, or the
+                device does not exist.
         """
-        recovery = Recovery.of(parts)
+        recovery = Recovery.of(parts, device)
         guard = cls(reward, recovery.save, recovery.restore, margin=margin)
         guard._recovery, guard._rates = recovery, AppliedRates(parts)
         return guard

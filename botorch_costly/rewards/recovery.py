@@ -8,8 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import torch
 from torch.optim import Optimizer
 
+from botorch_costly.device import check_device
 from botorch_costly.errors import (
     RestoreError,
     check,
@@ -147,6 +149,7 @@ class Recovery:
         save: Function that returns everything that training changes; the result is copied.
         restore: Function that continues from a result of ``save``.
         parts: The objects whose states these are, if known.
+        device: Device of the copies of their states; that of each part if omitted.
     """
 
     def __init__(
@@ -154,7 +157,9 @@ class Recovery:
         save: Callable[[], Any],
         restore: Callable[[Any], Any],
         parts: tuple[Stateful, ...] | None = None,
+        device: torch.device | str | None = None,
     ) -> None:
+        self._device = None if device is None else check_device(device)
         self.save, self.restore, self._parts = save, restore, parts
         self.kept: Kept | None = None
         self._warned_of_nans = False
@@ -162,12 +167,14 @@ class Recovery:
         self._outside = None if parts is None else OutsideOptimizers(parts, advice)
 
     @classmethod
-    def of(cls, parts: tuple[Stateful, ...]) -> "Recovery":
+    def of(
+        cls, parts: tuple[Stateful, ...], device: torch.device | str | None = None
+    ) -> "Recovery":
         """Return the recovery of networks, optimizers and other objects with a ``state_dict``.
 
         Raises:
             InvalidArgumentError: If there are no parts, a part is a class instead of an instance, or
-                lacks ``state_dict`` or ``load_state_dict``.
+                lacks ``state_dict`` or ``load_state_dict``, or the device does not exist.
         """
         check(len(parts) > 0, "parts", "at least one network, optimizer, ..", parts)
         for stateful in parts:
@@ -177,7 +184,7 @@ class Recovery:
             has_state = hasattr(stateful, "state_dict") and hasattr(stateful, "load_state_dict")
             check(has_state, "parts", "parts with a state_dict and a load_state_dict", stateful)
         listed = Parts(parts)
-        return cls(listed.save, listed.restore, parts)
+        return cls(listed.save, listed.restore, parts, device)
 
     def _copied(self, state: Any) -> Any:
         """Return a copy of a state.
@@ -185,7 +192,7 @@ class Recovery:
         Functions of a user may assign the tensors that they receive, so parameters and views stay such.
         Parts load the numbers into their own tensors, and a copy of the numbers is made faster.
         """
-        return copy.deepcopy(state) if self._parts is None else copied(state)
+        return copy.deepcopy(state) if self._parts is None else copied(state, self._device)
 
     def follow(
         self, metric: float, when: When, margin: float, level_of: Callable[[float], float]

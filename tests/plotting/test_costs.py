@@ -13,7 +13,11 @@ pytest.importorskip("matplotlib")
 def test_quality_is_drawn_over_any_cost_with_its_direction_and_baselines():
     curves = {"A": ([3, 1], [0.9, 0.7], [0.1, 0.2]), "B": ([2.0], [0.5])}
     options = {"quality": "accuracy", "cost": "dollars", "baselines": {"fixed": 0.6}}
-    for maximize, suffix in ((True, "\n(more is better)"), (False, "\n(less is better)"), (None, "")):
+    for maximize, suffix in (
+        (True, "\n(more is better)"),
+        (False, "\n(less is better)"),
+        (None, ""),
+    ):
         ax = plotting.plot_quality_against_cost(curves, maximize=maximize, **options)
         assert ax.get_ylabel() == "accuracy" + suffix
     assert ax.get_xlabel() == "dollars"
