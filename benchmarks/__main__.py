@@ -76,6 +76,7 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "milliseconds of an iteration of these",
     ),
     "meta": ("meta.benchmark", "regret after earlier tasks, and which they harm"),
+    "meta-harm": ("meta.harm", "which targets earlier tasks harm, as a table of Markdown"),
     "algoperf": ("meta.algoperf", "time to a target after workloads that mislead"),
     "advice": ("meta.advice", "regret after proposals, good or hostile"),
     "meta-synthetic": ("meta.synthetic.benchmark", "the same where gaps of tasks are known"),
