@@ -23,7 +23,7 @@ from botorch_costly.problems import CurveProblem
 
 NAME = "pruners"
 OURSELF = "CurvePruner"
-CHOSEN = f"{OURSELF}, ratio 0.5"
+CHOSEN = f"{OURSELF}, ratio 1"
 BUDGETS = (5, 10, 20)
 CHOSEN_ON = ("alexnet", "lcbench")
 _REPORTS = 25

@@ -12,7 +12,7 @@ from botorch_costly.integrations.optuna.distributions import Distributions
 from botorch_costly.integrations.optuna.outcomes import attribute
 from botorch_costly.integrations.optuna.study_curves import StudyCurves
 from botorch_costly.tuners.curves.lengths import Ladder
-from botorch_costly.tuners.curves.worth import RestWorth
+from botorch_costly.tuners.curves.rest_value import RestValue
 
 try:
     from optuna.pruners import BasePruner
@@ -63,7 +63,7 @@ class CurvePruner(BasePruner):
         *,
         first_step: int = 0,
         cost: str | None = None,
-        ratio: float = 0.5,
+        ratio: float = 1.0,
         startup: int = 3,
     ) -> None:
         require("optuna", "4.0", "optuna")
@@ -72,12 +72,14 @@ class CurvePruner(BasePruner):
         self._startup = check_count("startup", startup, minimum=2)
         self._curves = StudyCurves(iterations, self._first_step, attribute(cost))
         self._ladder = Ladder(1)
-        self._space: dict[str, Any] = {}
-        self._worth: RestWorth | None = None
+        self._known: tuple[str, dict[str, Any]] | None = (
+            None  # name of a study, and its distributions
+        )
+        self._rest_value: RestValue | None = None
         self._lock = threading.Lock()  # trials of one process may run in threads
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_lock": None, "_worth": None, "_space": {}}
+        return {**vars(self), "_lock": None, "_rest_value": None, "_known": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=threading.Lock())
@@ -96,12 +98,14 @@ class CurvePruner(BasePruner):
         if length is None or not self._is_asked(steps, length):
             return False
         sign = 1.0 if study.direction.name == "MAXIMIZE" else -1.0
-        listed = study.get_trials(deepcopy=False)
+        listed = [
+            trial if t.number == trial.number else t for t in study.get_trials(deepcopy=False)
+        ]
         ends = [sign * t.value for t in listed if t.state == TrialState.COMPLETE]
         if len(ends) < self._startup or sign * reports[steps[-1]] > max(ends):
             return False
         with self._lock:
-            return self._is_worth_less(trial, listed, sign)
+            return self._promises_less(study.study_name, trial, listed, sign)
 
     def _is_asked(self, steps: Sequence[int], length: int) -> bool:
         """Return whether a rung before the end lies between the last report and the one before."""
@@ -109,17 +113,17 @@ class CurvePruner(BasePruner):
         before = steps[-2] + 1 - self._first_step if len(steps) > 1 else 0
         return any(before < rung <= done < length for rung in self._ladder.rungs(length))
 
-    def _is_worth_less(self, trial: Any, listed: Sequence[Any], sign: float) -> bool:
+    def _promises_less(self, name: str, trial: Any, listed: Sequence[Any], sign: float) -> bool:
         """Return whether the rest of a trial promises less, by its cost, than a new one."""
         shared = intersection_search_space(listed, include_pruned=True)
         space = {name: d for name, d in shared.items() if not d.single()}
         if not space or not space.keys() <= trial.params.keys():
             return False
-        if self._worth is None or space != self._space:
-            self._worth = RestWorth(Distributions(space).space, self._ladder)
-            self._space = space
+        if self._rest_value is None or self._known != (name, space):
+            self._rest_value = RestValue(Distributions(space).space, self._ladder)
+            self._known = name, space
         trainings = self._curves.read(listed, Distributions(space), sign)
         own = next((t for t in trainings if t.number == trial.number), None)
         if own is None or not own.may_go_on:
             return False
-        return self._worth.log_ratio(trainings, own) < math.log(self._ratio)
+        return self._rest_value.log_ratio(trainings, own) < math.log(self._ratio)

@@ -51,7 +51,9 @@ class StudyCurves:
         shown = [(t, c) for t, c in pairs if c is not None and self.length_of(t.params)]
         curves = {trial.number: self._curve(trial, sign) for trial, _ in shown}
         costs = _filled_in({t.number: (self._cost_of(t), len(curves[t.number])) for t, _ in shown})
-        trainings = Trainings(distributions.space.encode, lambda config: 0, sign)
+        trainings = Trainings(
+            distributions.space.encode, lambda config: self.length_of(config) or 1, sign
+        )
         for trial, config in shown:
             curve, last = curves[trial.number], self._last(trial)
             diverged = not math.isfinite(last) if last is not None else trial.state.name == "FAIL"

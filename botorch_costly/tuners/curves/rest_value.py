@@ -15,7 +15,7 @@ from botorch_costly.tuners.earlier.studies import EarlierStudies
 _SPREAD = 256  # points that stand for what an engine may propose next
 
 
-class RestWorth:
+class RestValue:
     """Compares the rest of a training with a new configuration, in improvement per cost.
 
     The rest of a training is worth the expected improvement at its end over the best latest value, by
@@ -37,7 +37,7 @@ class RestWorth:
         self._belief = GrowthBelief(self._spread[:0], ladder, none)
 
     def log_ratio(self, trainings: Trainings, training: Training) -> float:
-        """Return the logarithm of the worth of a training's rest as a multiple of a new configuration's.
+        """Return the logarithm of the value of a training's rest by that of a new configuration.
 
         Args:
             trainings: All trainings; at least two have a reward, and none is pending.
