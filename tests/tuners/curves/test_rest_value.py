@@ -10,8 +10,8 @@ from botorch_costly.models import LogLinearCost
 from botorch_costly.models.growth import GrowthModel
 from botorch_costly.numerics.growth import Marks
 from botorch_costly.tuners.curves.lengths import Ladder
-from botorch_costly.tuners.curves.trainings import Training, Trainings
 from botorch_costly.tuners.curves.rest_value import RestValue
+from botorch_costly.tuners.curves.trainings import Training, Trainings
 
 SPACE, LENGTH = bc.SearchSpace({"a": bc.Real(0.0, 1.0), "b": bc.Real(0.0, 1.0)}), 16
 
