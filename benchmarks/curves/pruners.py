@@ -10,13 +10,14 @@ The constants of ``CurvePruner`` were chosen on ``CHOSEN_ON``; the other tables 
 import math
 import time
 from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import torch
 
 from benchmarks.curves.tables import TABLES, problem_of
 from benchmarks.curves.tabular import regrets, verdicts
-from benchmarks.harness.record import Row
+from benchmarks.harness.record import Row, grouped
 from benchmarks.harness.sweep import measured, sweep_parser, tasks_of
 from botorch_costly.integrations.optuna import CurvePruner
 from botorch_costly.problems import CurveProblem
@@ -27,6 +28,8 @@ CHOSEN = f"{OURSELF}, ratio 1"
 BUDGETS = (5, 10, 20)
 CHOSEN_ON = ("alexnet", "lcbench")
 _REPORTS = 25
+_SHOWN = (10, 20)  # budgets in the table of the hub's page
+_WIDTH = 26
 
 
 class Task(NamedTuple):
@@ -143,7 +146,23 @@ def _asked(study: Any, problem: CurveProblem, config: int) -> Any:
 
 def text(rows: Sequence[Row]) -> str:
     """Return each pruner's regrets at each budget, table by table, and how ours compares."""
-    return f"{regrets(rows, BUDGETS)}\n\n{verdicts(rows, BUDGETS, CHOSEN)}"
+    chosen = f"The ratio was chosen on {' and '.join(CHOSEN_ON)}; the other tables came after."
+    parts = (regrets(rows, BUDGETS, _WIDTH), verdicts(rows, BUDGETS, CHOSEN), chosen)
+    return "\n\n".join(parts)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return the mean regrets of ours and Optuna's pruners as a table of Markdown."""
+    shown = (CHOSEN, *(name for name in PRUNERS if not name.startswith(OURSELF)))
+    tables = grouped(rows, "table")
+    heads = [f"{name}, {budget}" for name in tables for budget in _SHOWN]
+    lines = ["| | " + " | ".join(heads) + " |", "|" + "---|" * (len(heads) + 1)]
+    for policy in shown:
+        of = [[row for row in mine if row["policy"] == policy] for mine in tables.values()]
+        cells = [f"{fmean(row[f'at {k}'] for row in some):.3f}" for some in of for k in _SHOWN]
+        name = f"**`{OURSELF}`**" if policy == CHOSEN else policy
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def main(arguments: list[str]) -> None:

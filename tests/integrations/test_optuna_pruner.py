@@ -62,7 +62,7 @@ def running(study, x, values, paid=1.0):
     return trial
 
 
-SOME = (0.1, 0.3, 0.5, 0.65, 0.72, 0.9)
+SOME = (0.1, 0.2, 0.3, 0.35, 0.15)
 
 
 def test_a_bad_trial_is_pruned_and_a_good_one_goes_on():
