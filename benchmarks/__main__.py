@@ -35,6 +35,7 @@ REGISTRY: dict[str, tuple[str, str]] = {
     ),
     "short-lengths": ("suite.compute_bound.lengths", "the same sessions by the length of a run"),
     "boil-tabular": ("curves.tabular", "regret against cost, on recorded learning curves"),
+    "pruners": ("curves.pruners", "Optuna's pruners and ours, on recorded learning curves"),
     "boil-signal": ("curves.signal", "what early iterations say of the end, and who notices"),
     "boil-condition": ("curves.condition", "points of curves that join the data, and conditions"),
     "boil-rl": (
@@ -75,6 +76,7 @@ REGISTRY: dict[str, tuple[str, str]] = {
         "milliseconds of an iteration of these",
     ),
     "meta": ("meta.benchmark", "regret after earlier tasks, and which they harm"),
+    "meta-harm": ("meta.harm", "which targets earlier tasks harm, as a table of Markdown"),
     "algoperf": ("meta.algoperf", "time to a target after workloads that mislead"),
     "advice": ("meta.advice", "regret after proposals, good or hostile"),
     "meta-synthetic": ("meta.synthetic.benchmark", "the same where gaps of tasks are known"),

@@ -2,7 +2,8 @@
 
     Real        one column, linear or logarithmic between its bounds
     Scheduled   a logarithmic Real that is multiplied by a schedule during training
-    Integer     one column, widened by half a step at both ends, decoded by rounding
+    Integer     one column, widened by half a step at both ends, decoded by rounding; a Real
+                with a step likewise
     Choice      one column per option (one-hot), decoded by argmax; a single option is a
                 constant without a column
 
@@ -12,7 +13,7 @@ columns.
 
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
@@ -22,6 +23,9 @@ from torch import Tensor
 from botorch_costly.errors import InvalidConfigError, InvalidSpaceError, check, check_rate
 from botorch_costly.plain import PLAIN, Plain, agree, is_plain, plain, rounds_to, same
 from botorch_costly.roles import Role, check_role
+from botorch_costly.steps import check_steps, nearest_step, steps_of
+
+OPTIONAL = ("step", "role")  # fields that a definition leaves out where they are None
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class _Number:
     low: float
     high: float
     log: bool = field(default=False, kw_only=True)
+    step: float | None = field(default=None, kw_only=True)
 
     width: ClassVar[int] = 1
     kind: ClassVar[str] = "a number"
@@ -47,9 +52,25 @@ class _Number:
         check(self.low < self.high, name, "low < high", bounds, InvalidSpaceError)
         positive = self.low > 0 or not self.log
         check(positive, name, "bounds > 0 with log=True", bounds, InvalidSpaceError)
+        object.__setattr__(self, "step", plain(self.step))
+        if self.step is not None:
+            valid = self._is_kind(self.step)
+            check(valid, f"{name} step", f"{self.kind} above 0", self.step, InvalidSpaceError)
+            check_steps(f"{name} step", self.low, self.high, self.step, log=self.log)
         low, high = self._ends
         resolved = 0 < high - low < math.inf
         check(resolved, name, "a span that float64 resolves", bounds, InvalidSpaceError)
+
+    @property
+    def values(self) -> Sequence[float] | None:
+        """All values, in increasing order; None if they are too many to list."""
+        return None if self.step is None else steps_of(self.low, self.high, self.step)
+
+    def __repr__(self) -> str:
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        names = [n for n, value in given.items() if n not in OPTIONAL or value is not None]
+        arguments = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        return f"{type(self).__name__}({arguments})"
 
     def _is_typed(self, value: Any) -> bool:
         return isinstance(value, self.types) and not isinstance(value, bool)
@@ -59,8 +80,9 @@ class _Number:
 
     @property
     def edges(self) -> tuple[float, float]:
-        """Values that correspond to the ends of the column."""
-        return self.low, self.high
+        """Values that correspond to the ends of the column: half a step beyond the bounds."""
+        beyond = 0 if self.step is None else self.step / 2
+        return self.low - beyond, self.high + beyond
 
     @property
     def _ends(self) -> tuple[float, float]:
@@ -87,7 +109,22 @@ class _Number:
                 return bound
         within = f"{self.kind} in [{self.low}, {self.high}]"
         check(self.low <= number <= self.high, name, within, value, InvalidConfigError)
-        return self.types[-1](number)
+        return self.types[-1](number if self.step is None else self._on_step(name, number, value))
+
+    def _on_step(self, name: str, number: float, value: Any) -> float:
+        """Return the step that a number is, but for its last bits; raise if it lies between two."""
+        nearest, is_near = nearest_step(self.values or (), number)
+        expected = f"a step of {self.step} from {self.low} to {self.high}, such as {nearest}"
+        check(is_near or rounds_to(nearest, value), name, expected, value, InvalidConfigError)
+        return nearest
+
+    def _nearest(self, columns: Tensor) -> Tensor:
+        """Values nearest to the encodings, of those with a step, in float64."""
+        steps = self.values or ()
+        first = (self.from_unit(columns) - self.low) / (self.step or 1)
+        # The outer edges round outwards, hence the clamp.
+        number = first.round().clamp(0, len(steps) - 1).long()
+        return torch.tensor(steps, dtype=torch.float64, device=columns.device)[number]
 
     def to_unit(self, value: Tensor) -> Tensor:
         """Map values between the edges onto [0, 1]."""
@@ -107,7 +144,7 @@ class _Number:
         return self.to_unit(torch.tensor([value], dtype=torch.float64))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Real(_Number):
     """A real number between two bounds, both included.
 
@@ -115,33 +152,35 @@ class Real(_Number):
         low: The smallest value.
         high: The largest value.
         log: Whether the encoding is logarithmic (the bounds must then be positive).
+        step: Distance of the values that are suggested, ``low``, ``low + step``, .. up to ``high``, which
+            must be one of them; None for all values between the bounds. A configuration between two
+            steps is refused, that of an earlier study counts as it is. No step with ``log``.
         role: ``"learning_rate"`` or ``"momentum"``, which tuners treat specially, or ``"other"``; by
             default derived from the parameter's name, see ``roles``.
 
     Raises:
-        InvalidSpaceError: If the bounds are not finite and increasing, their logarithm is undefined, or
-            the role is unknown.
+        InvalidSpaceError: If the bounds are not finite and increasing, their logarithm is undefined, the
+            step does not lead from one to the other, or the role is unknown.
+
+    Example:
+        >>> Real(0.1, 0.4, step=0.1).values
+        (0.1, 0.2, 0.3, 0.4)
     """
 
     role: Role | None = field(default=None, kw_only=True)
 
-    values: ClassVar[None] = None  # too many to list
-
-    def __repr__(self) -> str:
-        names = [f.name for f in fields(self) if f.name != "role" or self.role is not None]
-        arguments = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
-        return f"{type(self).__name__}({arguments})"
-
     def __post_init__(self) -> None:
         check_role(type(self).__name__, self.role)
-        for end in ("low", "high"):
-            if self._is_kind(bound := plain(getattr(self, end))):
+        for name in ("low", "high", "step"):
+            if self._is_kind(number := plain(getattr(self, name))):
                 # Real(0, 1) and Real(-0.0, 1.0) are the same parameter, with the same fingerprint.
-                object.__setattr__(self, end, float(bound) + 0.0)
+                object.__setattr__(self, name, float(number) + 0.0)
         super().__post_init__()
 
     def decode(self, columns: Tensor) -> float:
         """Value of the encoding ``columns``, shape ``(1,)``."""
+        if self.step is not None:
+            return self._nearest(columns).item()
         if self.log:
             return self.from_unit(columns).item()
         # Same result as `from_unit` to the last digit, without the overhead of tensor operations.
@@ -152,6 +191,8 @@ class Real(_Number):
 
     def round(self, columns: Tensor) -> Tensor:
         """Nearest encodings, shape ``(*batch, 1)``."""
+        if self.step is not None:
+            return self.to_unit(self._nearest(columns)).to(columns)
         return columns.clamp(0, 1)
 
 
@@ -199,6 +240,7 @@ class Scheduled(Real):
         is_base = isinstance(self.base, str) and self.base in BASES
         check(is_base, "base", f"one of {list(BASES)}", self.base, InvalidSpaceError)
         check(self.low > 0, "Scheduled", "bounds > 0", (self.low, self.high), InvalidSpaceError)
+        check(self.step is None, "Scheduled step", "none", self.step, InvalidSpaceError)
         is_rate = self.role in (None, "learning_rate")
         check(is_rate, "Scheduled role", "'learning_rate'", self.role, InvalidSpaceError)
 
@@ -211,7 +253,7 @@ class Scheduled(Real):
         return BASES[self.base](check_rate("share", share))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Integer(_Number):
     """An integer between two bounds, both included.
 
@@ -220,13 +262,16 @@ class Integer(_Number):
         high: The largest value, at most 2**40.
         log: Whether the encoding is logarithmic. An integer ``k`` then has the share of the column
             between the logarithms of ``k - 1/2`` and ``k + 1/2``.
+        step: Distance of the values, as of ``Real``; 1 if omitted.
 
     Raises:
-        InvalidSpaceError: If the bounds are not increasing integers in that range.
+        InvalidSpaceError: If the bounds are not increasing integers in that range, or the step does not
+            lead from one to the other.
     """
 
     low: int
     high: int
+    step: int | None = field(default=None, kw_only=True)
 
     kind: ClassVar[str] = "an integer"
     types: ClassVar[tuple[type, ...]] = (int,)
@@ -236,14 +281,17 @@ class Integer(_Number):
     @property
     def edges(self) -> tuple[float, float]:
         """Values that correspond to the ends of the column: half a step beyond the bounds."""
-        return self.low - 0.5, self.high + 0.5
+        beyond = (self.step or 1) / 2
+        return self.low - beyond, self.high + beyond
 
     @property
     def values(self) -> range:
         """All values, in increasing order."""
-        return range(self.low, self.high + 1)
+        return range(self.low, self.high + 1, self.step or 1)
 
     def _nearest(self, columns: Tensor) -> Tensor:
+        if self.step is not None:
+            return super()._nearest(columns)
         # The outer edges round outwards, hence the clamp.
         return self.from_unit(columns).round().clamp(self.low, self.high)
 

@@ -25,7 +25,7 @@ from botorch_costly.errors import (
     check,
     check_count,
 )
-from botorch_costly.parameters import Choice, Integer, Parameter, Real, Scheduled
+from botorch_costly.parameters import OPTIONAL, Choice, Integer, Parameter, Real, Scheduled
 from botorch_costly.plain import Plain, hashes_of, listed, tupled
 from botorch_costly.randomness import check_generator
 from botorch_costly.roles import Role, role_by_name
@@ -69,6 +69,8 @@ def _warn_of_scale(name: str, parameter: Parameter) -> None:
     A parameter earns one warning in a process.
     """
     if not isinstance(parameter, Real) or parameter.log or parameter.low <= 0:
+        return
+    if parameter.step is not None:  # steps are equal on a linear scale, as the user wants them
         return
     is_rate = (parameter.role or role_by_name(name)) == "learning_rate"
     if parameter.high >= (_WIDE_RATE if is_rate else _WIDE) * parameter.low:
@@ -143,7 +145,7 @@ class SearchSpace:
 
     @property
     def is_finite(self) -> bool:
-        """Whether there are finitely many configurations: no parameter is Real."""
+        """Whether there are finitely many configurations: no parameter is a Real without a step."""
         return self._values() is not None
 
     @property
@@ -312,14 +314,17 @@ class SearchSpace:
         """
         values = self._values()
         if values is None:
-            raise InvalidSpaceError("configurations", "a space without Real parameters", self)
+            raise InvalidSpaceError(
+                "configurations", "a space without Real parameters that have no step", self
+            )
         return [dict(zip(self.names, c, strict=True)) for c in itertools.product(*values)]
 
     def to_dict(self) -> dict[str, list[dict]]:
         """Return the definition in values that JSON preserves."""
         definitions = []
         for name, p in self.parameters:
-            fields = {k: listed(v) for k, v in vars(p).items() if (k, v) != ("role", None)}
+            given = {k: v for k, v in vars(p).items() if k not in OPTIONAL or v is not None}
+            fields = {k: listed(v) for k, v in given.items()}
             definitions.append({"name": name, "type": type(p).__name__, **fields})
         return {"parameters": definitions}
 

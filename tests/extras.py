@@ -25,6 +25,8 @@ EXTRAS = {
     "plotly": ("plotly", ["tests/reports", PAGES_OF_RUNS]),
     "rich": ("rich", ["tests/reports"]),
     "tensorboard": ("tensorboard", [f"{ADAPTERS}/loggers"]),
+    "wandb": ("wandb", [f"{ADAPTERS}/loggers"]),
+    "mlflow": ("mlflow", [f"{ADAPTERS}/loggers"]),
     "optuna": (
         "optuna",
         [
@@ -32,6 +34,7 @@ EXTRAS = {
             f"{ADAPTERS}/test_optuna_spaces.py",
             f"{ADAPTERS}/test_optuna_lengths_and_parts.py",
             f"{ADAPTERS}/test_optuna_checkpoints.py",
+            f"{ADAPTERS}/test_optuna_pruner.py",
             "tests/task_readers",
             f"{PAGE}[optuna]",
         ],

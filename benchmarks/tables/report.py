@@ -99,6 +99,7 @@ REPORTS: dict[str, Page] = {
         "Validation on the real clock", "validation.live.report:clock_text"
     ),
     "boil-tabular": Page("Policies on recorded learning curves", "curves.tabular"),
+    "pruners": Page("Pruners of Optuna on recorded learning curves", "curves.pruners"),
     "curves-earlier": Page("A search over trainings after earlier studies", "curves.earlier"),
     "boil-signal": Page("What early iterations say of the end", "curves.signal"),
     "boil-condition": Page(

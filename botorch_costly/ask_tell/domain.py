@@ -178,8 +178,17 @@ def _numbers(fidelities: Mapping[str, Any]) -> dict[str, float]:
 
 def _checked(fidelities: SearchSpace, space: SearchSpace) -> SearchSpace:
     valid = isinstance(fidelities, SearchSpace) and fidelities.dim > 0
-    valid = valid and all(isinstance(parameter, Real) for _, parameter in fidelities.parameters)
-    check(valid, "fidelities", "a SearchSpace of Real parameters", fidelities, InvalidSpaceError)
+    valid = valid and all(
+        isinstance(parameter, Real) and parameter.step is None
+        for _, parameter in fidelities.parameters
+    )
+    check(
+        valid,
+        "fidelities",
+        "a SearchSpace of Real parameters without step",
+        fidelities,
+        InvalidSpaceError,
+    )
     shared = sorted(set(fidelities.names) & set(space.names))
     expected = "names other than those of the space"
     check(not shared, "fidelities", expected, shared, InvalidSpaceError)

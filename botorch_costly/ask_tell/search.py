@@ -24,7 +24,7 @@ from botorch_costly.optim.maximize import maximize
 from botorch_costly.optim.smooth import Acquisition, SmoothFunction
 from botorch_costly.optim.starts import box_of, from_unit_cube, spread_order, unit_cube
 from botorch_costly.optim.suppression import Optima
-from botorch_costly.space import Integer, SearchSpace
+from botorch_costly.space import Choice, SearchSpace
 
 CLOSE = 1e-3  # in a continuous space, nearer configurations are not worth a second evaluation
 LARGEST_LATTICE = 2000  # number of configurations above which a lattice is searched as continuous
@@ -381,7 +381,7 @@ def _lattice(space: SearchSpace) -> Tensor:
         size = len(parameter.values or ())
         stride //= size  # the last parameter varies fastest
         here = (row // stride % size).unsqueeze(-1)
-        if isinstance(parameter, Integer):
+        if not isinstance(parameter, Choice):
             there = here + torch.tensor([-1, 1])
         else:
             there = (here + torch.arange(1, size)) % size

@@ -142,7 +142,9 @@ def check_rates(space: SearchSpace, rates: Rates, others: Collection[str] = ()) 
     for name, parameter in space.parameters:
         if name in others or name.rpartition(".")[2] not in _RATES:
             continue
-        options = parameter.options if isinstance(parameter, Choice) else parameter.edges
+        options = (
+            parameter.options if isinstance(parameter, Choice) else (parameter.low, parameter.high)
+        )
         numbers = [v for v in options if isinstance(v, int | float) and not isinstance(v, bool)]
         low, high = float(min(numbers, default=1)), float(max(numbers, default=1))
         doubt = ""

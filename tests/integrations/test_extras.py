@@ -30,6 +30,7 @@ ADAPTERS = {
     "optuna.TransferSampler": ("optuna", lambda: ([TASK],)),
     "optuna.CurveSampler": ("optuna", lambda: ("epochs",)),
     "optuna.SubsetSampler": ("optuna", lambda: (["share"],)),
+    "optuna.CurvePruner": ("optuna", lambda: (27,)),
     "ax.TransferNode": ("ax", lambda: ([TASK],)),
     "ax.SubsetNode": ("ax", tuple),
     "ax.AnalyticAcquisition": ("ax", tuple),
@@ -37,6 +38,8 @@ ADAPTERS = {
     "ray.OfflineSearcher": ("ray", lambda: (bc.TransferOptimizer(SPACE, [TASK]),)),
     "ray.PopulationScheduler": ("ray", lambda: (SPACE,)),
     "loggers.TensorBoardLogger": ("tensorboard", lambda: ("runs",)),
+    "loggers.WandbLogger": ("wandb", tuple),
+    "loggers.MlflowLogger": ("mlflow", tuple),
 }
 
 
@@ -67,7 +70,7 @@ def test_each_adapter_that_needs_a_library_is_here():
         assert {f"{module}.{name}" for name in made} <= ADAPTERS.keys()
 
 
-@pytest.mark.parametrize("installed", [None, "0.0.9", "1.dev3"])
+@pytest.mark.parametrize("installed", [None, "0.0.9", "0.1.dev3"])
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_what_to_install_is_named_where_a_library_is_missing_or_old(name, installed, monkeypatch):
     def version(package):

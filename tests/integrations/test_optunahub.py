@@ -1,7 +1,8 @@
-"""The package for OptunaHub's registry: what the registry asks of it, and that it loads and runs."""
+"""The packages for OptunaHub's registry: what the registry asks of it, and that they load and run."""
 
 import re
 import runpy
+import socket
 
 import pytest
 
@@ -21,8 +22,9 @@ def front_matter(text):
     return {**found, **{name: value.strip("[]").split(", ") for name, value in lists.items()}}
 
 
-def test_there_is_a_package():
-    assert [path.as_posix() for path in PACKAGES] == ["samplers/robust_transfer"]
+def test_there_are_packages():
+    names = [path.as_posix() for path in PACKAGES]
+    assert names == ["pruners/cost_aware_curves", "samplers/robust_transfer"]
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=str)
@@ -55,10 +57,16 @@ def test_the_names_that_are_told_are_those_that_it_has(package):
 @pytest.mark.filterwarnings("ignore")  # of the libraries that the hub is read by
 @pytest.mark.parametrize("package", PACKAGES, ids=str)
 def test_a_package_is_loaded_by_the_hub_and_its_examples_run(package, monkeypatch, capsys):
-    """The hub's own loader, from the folder in place of the registry."""
+    """The hub's own loader, from the folder in place of the registry and without the network."""
     hub = pytest.importorskip("optunahub", reason="needs optunahub")
     optuna = pytest.importorskip("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+    def refuse(*address):
+        raise AssertionError(f"reached for the network: {address}")
+
+    for name in ("connect", "connect_ex"):
+        monkeypatch.setattr(socket.socket, name, refuse)
 
     def load(package):
         return hub.load_local_module(package, registry_root=str(HUB))

@@ -8,7 +8,18 @@ from botorch_costly.integrations.loggers.csv_logger import CsvLogger
 from botorch_costly.integrations.loggers.entry import LogEntry
 from botorch_costly.integrations.loggers.logged_tuner import LoggedTuner
 from botorch_costly.integrations.loggers.logger import Logger
+from botorch_costly.integrations.loggers.mlflow import MlflowLogger
 from botorch_costly.integrations.loggers.progress_bar import ProgressBar
 from botorch_costly.integrations.loggers.tensorboard import TensorBoardLogger
+from botorch_costly.integrations.loggers.wandb import WandbLogger
 
-__all__ = ["CsvLogger", "LogEntry", "LoggedTuner", "Logger", "ProgressBar", "TensorBoardLogger"]
+__all__ = [
+    "CsvLogger",
+    "LogEntry",
+    "LoggedTuner",
+    "Logger",
+    "MlflowLogger",
+    "ProgressBar",
+    "TensorBoardLogger",
+    "WandbLogger",
+]

@@ -13,7 +13,7 @@ them at once.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
@@ -97,14 +97,16 @@ class StepLimits:
                 low, high = 1 - (1 - value) * factor, 1 - (1 - value) / factor
             else:
                 low, high = value / factor, value * factor
-            found[name] = (min(max(real.low, low), value), max(min(real.high, high), value))
+            ends = (min(max(real.low, low), value), max(min(real.high, high), value))
+            found[name] = ends if real.values is None else _on_steps(real.values, *ends)
         return found
 
     def box(self, home: Mapping[str, Plain], successes: int) -> Tensor:
         """Return the encoded bounds of all columns around home, float64 of shape ``(2, dim)``."""
         bounds = torch.zeros(2, self.space.dim, dtype=torch.float64)
         bounds[1] = 1.0
-        free = [self.space.columns[n] for n, p in self.space.parameters if isinstance(p, Real)]
+        reals = [(n, p) for n, p in self.space.parameters if isinstance(p, Real)]
+        free = [self.space.columns[n] for n, p in reals if p.step is None]
         at = self.space.encode(home)
         for column in free:
             bounds[0, column] = (at[column] - _FREE).clamp_min(0)
@@ -113,6 +115,12 @@ class StepLimits:
             for row, value in zip(bounds, ends, strict=True):
                 row[self.space.columns[name]] = self._reals[name].encode(value)
         return bounds
+
+
+def _on_steps(steps: Sequence[float], low: float, high: float) -> tuple[float, float]:
+    """Return the outermost steps of an interval, which holds one of them."""
+    within = [step for step in steps if low <= step <= high]
+    return within[0], within[-1]
 
 
 @dataclass(frozen=True)

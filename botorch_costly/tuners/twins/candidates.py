@@ -7,7 +7,7 @@ from typing import cast
 import torch
 from torch import Generator, Tensor
 
-from botorch_costly.parameters import Choice, Integer, Real
+from botorch_costly.parameters import Choice, Real
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.constants import CONSTANTS
 
@@ -100,11 +100,14 @@ def weakened(space: SearchSpace, point: Tensor, fixed: set[int]) -> list[Tensor]
 
 
 def _with(space: SearchSpace, point: Tensor, values: Mapping[str, float]) -> Tensor:
-    """Return an encoded configuration with some numbers changed; those of an ``Integer`` are rounded."""
+    """Return an encoded configuration with some numbers changed; rounded to its values."""
     point, parameters = point.clone(), dict(space.parameters)
     for name, value in values.items():
         parameter = parameters[name]
-        plain = round(value) if isinstance(parameter, Integer) else value
+        plain = value
+        if parameter.values is not None and not isinstance(parameter, Choice):
+            unit = parameter.to_unit(torch.tensor([value], dtype=torch.float64))
+            plain = parameter.decode(unit)
         point[space.columns[name]] = torch.as_tensor(parameter.encode(plain), dtype=point.dtype)
     return point
 

@@ -1,6 +1,7 @@
 """The ten-line loggers of the page on trackers, read back with the trackers' own readers."""
 
 import re
+import sys
 
 import pytest
 
@@ -18,7 +19,7 @@ def defined(name):
         block for block in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
         if f"class {name}" in block
     ]  # fmt: skip
-    names = {"Logger": Logger}
+    names = {"Logger": Logger, "mlflow": sys.modules.get("mlflow")}
     exec(compile(block, "trackers.md", "exec"), names)
     assert len(block.split(f"class {name}")[1].strip().splitlines()) <= 10
     return names[name]
@@ -46,7 +47,7 @@ def test_mlflow_reads_what_was_logged(store):
     mlflow, client = store
     memory = Memory()
     run = mlflow.start_run().info.run_id
-    with logged(memory, defined("MlflowLogger")()) as tuner:
+    with logged(memory, defined("MlflowByHand")()) as tuner:
         play(tuner, 12, seconds=2.0)
     names = {name for entry in memory.entries for name in entry.numbers()}
     assert {"reward", "queries", "seconds", "tuner_ms", "config/lr", "query"} <= names
@@ -59,7 +60,7 @@ def test_mlflow_reads_what_was_logged(store):
 
 def test_mlflow_goes_on_in_a_run_that_is_resumed(store):
     mlflow, client = store
-    kind, first = defined("MlflowLogger"), Memory()
+    kind, first = defined("MlflowByHand"), Memory()
     run = mlflow.start_run().info.run_id
     killed = cheap(first, kind())
     state = play_cheap(killed, 5).state_dict()
@@ -81,8 +82,8 @@ def test_weights_and_biases_writes_offline_what_was_logged(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
 
     memory = Memory()
-    run = wandb.init(mode="offline", settings=wandb.Settings(silent=True))
-    with cheap(memory, defined("WandbLogger")(run)) as tuner:
+    run = wandb.init(mode="offline", dir=tmp_path, settings=wandb.Settings(silent=True))
+    with cheap(memory, defined("WandbByHand")(run)) as tuner:
         play_cheap(tuner, 6)
     expected = {}
     for entry in memory.entries:
