@@ -3,8 +3,11 @@
 import math
 
 import pytest
+import torch
 
 import botorch_costly as bc
+from botorch_costly.tuners.online.trust_region import StepLimits
+from botorch_costly.tuners.twins.candidates import weakened
 from tests.laws.optimizer_runs import step, through_a_file
 from tests.registry import optimizers
 
@@ -83,3 +86,25 @@ def test_fidelities_have_no_steps():
         bc.SubsetOptimizer(
             STEPPED, fidelities=bc.SearchSpace({"share": bc.Real(0.1, 1.0, step=0.1)})
         )
+
+
+def test_the_ends_of_a_trust_region_are_steps_within_it():
+    space = bc.SearchSpace(
+        {"momentum": bc.Real(0.0, 0.9, step=0.1), "x": bc.Real(0.0, 1.0, step=0.1)}
+    )
+    limits = StepLimits(space, ("momentum",), 1.5)
+    assert limits.limits({"momentum": 0.6, "x": 0.5}, 0) == {"momentum": (0.4, 0.7)}
+    assert limits.limits({"momentum": 0.9, "x": 0.5}, 0) == {"momentum": (0.9, 0.9)}
+    box = limits.box({"momentum": 0.6, "x": 0.5}, 0)
+    assert torch.equal(space.round(box)[:, :1], box[:, :1])  # the other one is free
+
+
+def test_strengths_of_twins_are_weakened_to_steps():
+    space = bc.SearchSpace(
+        {"dropout": bc.Real(0.0, 0.9, step=0.1), "layers": bc.Integer(0, 9, step=3)}
+    )
+    points = torch.stack(weakened(space, space.encode({"dropout": 0.9, "layers": 9}), set()))
+    assert torch.equal(space.round(points), points)
+    assert space.decode(points[-1]) == {"dropout": 0.0, "layers": 0}
+    moderate = space.decode(points[0])
+    assert 0.0 < moderate["dropout"] < 0.9
