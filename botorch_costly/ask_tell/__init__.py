@@ -1,5 +1,6 @@
 """The common base of all optimizers: asking and telling, the ledger, states, designs and searches."""
 
+from botorch_costly.ask_tell.diagnosis import SearchDiagnosis
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.ledger import Ledger
@@ -19,6 +20,7 @@ __all__ = [
     "Optimizer",
     "Outcome",
     "Proposal",
+    "SearchDiagnosis",
     "Stateful",
     "Strategy",
     "Suggestion",

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 from torch import Tensor
 
-from botorch_costly.ask_tell.protocol import AskTell, Suggestion, Tells
+from botorch_costly.ask_tell.protocol import Suggestion, Tells
 from botorch_costly.parameters import Plain
 from botorch_costly.space import SearchSpace
 
@@ -117,7 +117,7 @@ class Around(Generic[D]):
             self.tuner.close()
 
 
-def warn_if_over(tuner: AskTell[Any]) -> None:
+def warn_if_over(tuner: Any) -> None:
     """Warn that a loop over the rounds of a tuner does nothing, if all of them have been asked for."""
     if tuner.horizon is not None and len(tuner.decisions) >= tuner.horizon:
         _logger.warning(

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from botorch_costly.ask_tell.diagnosis import Diagnosed
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.earlier_names import EarlierNames
 from botorch_costly.ask_tell.evaluations import Evaluations, sign_of
@@ -43,7 +44,7 @@ T = TypeVar("T", bound=Observation)
 R = TypeVar("R")
 
 
-class Frame(Whole, EarlierNames, ABC, Generic[D, T]):
+class Frame(Whole, EarlierNames, Diagnosed, ABC, Generic[D, T]):
     """A strategy that is asked for suggestions and told their outcomes.
 
     A suggestion may be told late, in any order, or never. A refused or interrupted call changes nothing.

@@ -165,11 +165,13 @@ class Ledger(Generic[S, T]):
             AlreadyToldError: If it was told before.
         """
         self.check_open(suggestion, cancels=True)
-        number, query = suggestion.id, suggestion.query
+        number, query, first = suggestion.id, suggestion.query, self.first
+        if first is not None and first.id == number:  # all after it are kept, as it is itself
+            first = next((s for other, s in self._suggested.items() if other != number), None)
+        # No call from here on, in which an interrupt might come.
         del self._suggested[number]
         self.queries -= query
-        if self.first is not None and self.first.id == number:
-            self.first = next(iter(self._suggested.values()), None)
+        self.first = first
 
     def history(self, missing: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Return one plain dictionary per suggestion that is kept, with its outcome.

@@ -82,6 +82,7 @@ def test_settings_that_are_not_tuned_may_change(caplog):
     def anneal(optimizer, step):
         for group in optimizer.param_groups:
             group["lr"] *= 0.9
+            group["untuned_lr"] = 0.1  # of an earlier run that tuned it
         if step == 3:
             optimizer.add_param_group({"params": [nn.Parameter(torch.ones(1))], "lr": 0.7})
 

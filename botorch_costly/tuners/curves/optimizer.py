@@ -315,6 +315,11 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         signal = self.early_signal(0.25)
         return self._strategy.trainings.summary(len(self.pending), unit, signal)
 
+    def _remarks(self) -> list[str]:
+        signal = self.early_signal(0.25)
+        sentence = "Values after a quarter of a training have a correlation of"
+        return [] if signal is None else [f"{sentence} {signal:.2f} with those at its end."]
+
     def _warn_of_losses(self) -> None:
         """Warn once if most curves get worse."""
         if self._warned or not self._strategy.trainings.fall:

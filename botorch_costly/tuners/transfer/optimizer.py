@@ -214,6 +214,17 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
         tasks = f"{self.tasks.count} earlier tasks with a share of {self.share:.2f}"
         return f"{super().summary()}\n{tasks}"
 
+    def _remarks(self) -> list[str]:
+        shares = [d.share for d in self.decisions if d.share is not None and d.weights]
+        if not shares:
+            return []
+        way = (
+            f"went from {shares[0]:.2f} to {shares[-1]:.2f}"
+            if len(shares) > 1
+            else f"is {shares[0]:.2f}"
+        )
+        return [f"The share of the earlier tasks in the choices {way}."]
+
 
 def _ranks(values: Tensor) -> Tensor:
     """Return the ranks of values, those of equal ones averaged, shape ``(n,)``."""

@@ -1,0 +1,232 @@
+"""What the evaluations of a search say for certain: which configurations noise does not tell apart."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from botorch_costly.ask_tell.surroundings import shield
+from botorch_costly.parameters import Integer, Plain, Real
+from botorch_costly.plain import listed
+from botorch_costly.space import SearchSpace
+
+FEWEST = 10  # finite values; with fewer there is no verdict
+_DEVIATIONS = 2.0  # of a difference, below which two configurations are not told apart
+_AT_BOUND = 0.02  # share of a range within which a value lies at its bound
+_MOST = 300  # configurations that are compared, the latest ones
+_NO_MODEL = (
+    "Nothing is compared: gains change as the training goes on, and this tuner has no model of them. "
+    "OnlineTuner has one."
+)
+_LEVELS = (
+    "Nothing is compared: the metrics of the members are levels of a training that goes on. "
+    "best_member() says which member leads."
+)
+
+
+@dataclass(frozen=True)
+class SearchDiagnosis:
+    """What the values of a search say; ``str`` puts it into words.
+
+    Args:
+        values: Number of finite values so far.
+        failed: Number of evaluations without one.
+        configurations: Number of different configurations among them; the latest 300 are compared.
+        rivals: Number of configurations within two standard deviations of the best one, itself included;
+            None if the noise is not known.
+        by: How the noise is known: ``"model"``, by the posterior, or ``"repeats"``, from configurations
+            that were evaluated several times; ``""`` if it is not known.
+        found: Number of the evaluation with the best value, from 1; None where values of several lengths
+            or fidelities, or gains, are not compared.
+        bounds: Parameters of the best configuration, and of half of its rivals or more, at a bound of
+            their range, and which bound.
+        because: Why nothing is compared; ``""`` if something is.
+        remarks: What the kind of optimizer has to add.
+    """
+
+    values: int
+    failed: int
+    configurations: int
+    rivals: int | None = None
+    by: str = ""
+    found: int | None = None
+    bounds: tuple[tuple[str, str], ...] = ()
+    because: str = ""
+    remarks: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self._is_early or self.because or self.configurations < 2:
+            return self._verdict()
+        return "\n".join([self._verdict(), *self._lines(), *self.remarks])
+
+    @property
+    def _is_early(self) -> bool:
+        return self.values < FEWEST
+
+    def _verdict(self) -> str:
+        if self.because:
+            return self.because
+        if self._is_early:
+            values = "1 value" if self.values == 1 else f"{self.values} values"
+            return f"Too early to say: {values}, and {FEWEST} are the fewest."
+        if self.configurations < 2:
+            return "Nothing can be compared: only one configuration has been evaluated."
+        if self.rivals is None:
+            return (
+                "The noise is not known, so that others may be as good as the best configuration: "
+                "evaluate some of them again."
+            )
+        source = {"model": "by the model", "repeats": "by repeated evaluations"}[self.by]
+        if self.rivals > 1:
+            return (
+                f"{self.rivals} of {self.configurations} configurations may be the best one: {source} "
+                "they are not told apart."
+            )
+        return f"One of {self.configurations} configurations is the best one, {source}."
+
+    def _lines(self) -> list[str]:
+        lines = []
+        if self.found is not None:
+            total = self.values + self.failed
+            lines.append(f"The best value came at evaluation {self.found} of {total}.")
+        if self.failed:
+            lines.append(f"{self.failed} evaluations have failed.")
+        for name, which in self.bounds:
+            lines.append(
+                f"{name} of the best configuration lies at its {which} bound: better ones may lie beyond."
+            )
+        return lines
+
+
+class Diagnosed:
+    """An optimizer that says what its evaluations show."""
+
+    def diagnose(self: Any) -> Any:
+        """Return whether noise hides which configuration is best, and what else the values show.
+
+        It changes nothing. ``OnlineTuner`` and ``TwinTuner`` have diagnoses of their own.
+        """
+        if self.tells == "metric":
+            return _untold(self, _LEVELS)
+        if self.tells == "gain" and not self.predicts:
+            return _untold(self, _NO_MODEL)
+        return _diagnosis_of(self)
+
+    def _remarks(self) -> list[str]:
+        """Return sentences that the kind of optimizer adds to a diagnosis."""
+        return []
+
+
+shield(Diagnosed)
+
+
+def _untold(optimizer: Any, because: str) -> SearchDiagnosis:
+    told = [outcome for outcome in optimizer.observations if outcome.reward is not None]
+    return SearchDiagnosis(
+        len(told), optimizer.failed_queries, len(_grouped(told)), because=because
+    )
+
+
+def _diagnosis_of(optimizer: Any) -> SearchDiagnosis:
+    outcomes = optimizer.observations
+    told = [outcome for outcome in outcomes if outcome.reward is not None]
+    groups, sign = _grouped(told), 1.0 if optimizer.maximize else -1.0
+    counts = len(told), optimizer.failed_queries, len(groups)
+    if len(told) < FEWEST or len(groups) < 2:
+        return SearchDiagnosis(*counts)
+    is_plain = optimizer.tells == "value" and optimizer.fidelities is None
+    rivals, by = _rivals_by_model(optimizer, groups, sign), "model"
+    if rivals is None:
+        rivals, by = (_rivals_by_repeats(groups, sign) if is_plain else None), "repeats"
+    configs = [config for config, _ in groups.values()]
+    rewards = [math.nan if o.reward is None else sign * o.reward for o in outcomes]
+    best = max(
+        range(len(rewards)), key=lambda i: -math.inf if rewards[i] != rewards[i] else rewards[i]
+    )
+    return SearchDiagnosis(
+        *counts,
+        None if rivals is None else len(rivals),
+        by if rivals is not None else "",
+        best + 1 if is_plain else None,
+        _shared_bounds(optimizer.space, optimizer.best(), configs, rivals or []),
+        remarks=tuple(optimizer._remarks()),
+    )
+
+
+def _grouped(told: Sequence[Any]) -> dict[str, tuple[Mapping[str, Plain], list[float]]]:
+    """Return the values of each configuration, by its text; of the latest configurations alone."""
+    groups: dict[str, tuple[Mapping[str, Plain], list[float]]] = {}
+    for outcome in told:
+        config = dict(outcome.config)
+        key = json.dumps({name: listed(value) for name, value in config.items()}, sort_keys=True)
+        groups.setdefault(key, (config, []))[1].append(float(outcome.reward))
+    return dict(list(groups.items())[-_MOST:])
+
+
+def _rivals_by_model(optimizer: Any, groups: Mapping[str, Any], sign: float) -> list[int] | None:
+    posterior = optimizer.predict([config for config, _ in groups.values()])
+    if posterior is None:
+        return None
+    mean, std = posterior
+    return _rivals(sign * mean, std.square())
+
+
+def _rivals_by_repeats(groups: Mapping[str, Any], sign: float) -> list[int] | None:
+    """Return the rivals by the pooled variance of repeated values; None without any."""
+    several = [torch.tensor(values, dtype=torch.float64) for _, values in groups.values()]
+    freedom = sum(len(values) - 1 for values in several)
+    if freedom == 0:
+        return None
+    squares = sum(float((values - values.mean()).square().sum()) for values in several)
+    means = sign * torch.stack([values.mean() for values in several])
+    counts = torch.tensor([float(len(values)) for values in several], dtype=torch.float64)
+    return _rivals(means, squares / freedom / counts)
+
+
+def _rivals(means: Tensor, variances: Tensor) -> list[int]:
+    """Return the numbers of the values that are not told apart from the best one, itself included.
+
+    Errors of two values count as independent: those of a model rise and fall together, so that fewer
+    may be told apart than could be.
+    """
+    best = means.argmax()
+    behind = means[best] - means
+    near = behind <= _DEVIATIONS * (variances + variances[best]).sqrt()
+    near[best] = True
+    return near.nonzero().flatten().tolist()
+
+
+def _shared_bounds(
+    space: SearchSpace,
+    best: Mapping[str, Plain] | None,
+    configs: Sequence[Mapping[str, Plain]],
+    rivals: Sequence[int],
+) -> tuple[tuple[str, str], ...]:
+    """Return the bounds at which the best configuration and most of its rivals lie."""
+    others = [bounds_of(space, configs[number]) for number in rivals]
+    mine = () if best is None else bounds_of(space, best)
+    return tuple(b for b in mine if 2 * sum(b in other for other in others) >= len(others))
+
+
+def bounds_of(space: SearchSpace, config: Mapping[str, Plain]) -> tuple[tuple[str, str], ...]:
+    """Return the numbers of a configuration that lie at a bound of their range, and which.
+
+    Example:
+        >>> space = SearchSpace({"lr": Real(1e-4, 1e-1, log=True), "depth": Integer(1, 9)})
+        >>> bounds_of(space, {"lr": 0.0999, "depth": 2})
+        (('lr', 'upper'),)
+    """
+    found = []
+    for name, parameter in space.parameters:
+        if isinstance(parameter, Real | Integer):
+            here = space.encode(config)
+            ends = (("lower", parameter.low), ("upper", parameter.high))
+            for which, end in ends:
+                away = (space.encode({**config, name: end}) - here).abs().sum()
+                if float(away) <= _AT_BOUND:
+                    found.append((name, which))
+    return tuple(found)
