@@ -249,7 +249,7 @@ def test_one_value_far_off_all_others_does_not_hide_them(far):
     assert abs(optimizer.predict([{"x": 0.3}])[0] - loss(0.3, 1.0)) < 0.2
 
 
-def plainly_recommendable(configs, points, values):
+def plainly_recommendable(configs, points, values, share=1.0):
     """The naive twin of ``recommendable``, by rows."""
     good = []
     at_target = sorted(v for p, v in zip(points, values, strict=True) if p[-1] == 1 and v == v)
@@ -261,10 +261,17 @@ def plainly_recommendable(configs, points, values):
         half = len(at_target) // 2
         low = bool(whole) and max(whole) < (at_target[half] + at_target[~half]) / 2
         good.append(not failed and not low)
-    if any(good):
-        return good
-    finite = [p[:-1] for p, v in zip(points, values, strict=True) if v == v]
-    return [config in finite for config in configs]
+    levels = {}
+    for point, value in zip(points, values, strict=True):
+        if value == value:
+            key = tuple(point[:-1])
+            levels[key] = max(levels.get(key, 0.0), point[-1])
+    if not any(good):
+        good = [tuple(config) in levels for config in configs]
+    reached = [levels.get(tuple(config), -math.inf) for config in configs]
+    ranked = sorted((r for r, g in zip(reached, good, strict=True) if g), reverse=True)
+    kept = ranked[: max(16, math.ceil(share * len(ranked)))]
+    return [g and r >= kept[-1] for r, g in zip(reached, good, strict=True)]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -278,15 +285,31 @@ def test_what_may_be_recommended_follows_from_what_was_seen(seed):
     points, values = drawn(4, count, 2), drawn(9, count)
     values[drawn(3, count) == 0] = math.nan
     values[-1] = 0.5
-    configs = drawn(4, 4, 1)
+    configs = drawn(4, 4, 1).unique(dim=0)
     expected = plainly_recommendable(configs.tolist(), points.tolist(), values.tolist())
-    seen = points[:, :1]
+    seen = points[:, :1].unique(dim=0)
     for some, wanted in ((configs, expected), (seen, None)):
         actual = recommendable(some, points, values)
         if wanted is None:
             wanted = plainly_recommendable(some.tolist(), points.tolist(), values.tolist())
             assert actual.any()
         assert actual.tolist() == wanted
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("share", [1.0, 0.5, 1 / 3])
+def test_of_many_those_tried_at_the_highest_fidelities_may_be_recommended(seed, share):
+    generator = torch.Generator().manual_seed(seed)
+    count = 20 + 4 * seed
+    points = torch.randint(40, (count, 2), generator=generator).double() / 39
+    points[:, 1] = (points[:, 1] * 6).round() / 6  # few levels, so that there are ties
+    values = torch.rand(count, generator=generator, dtype=torch.float64)
+    values[::7] = math.nan
+    configs = points[:, :1].unique(dim=0)
+    actual = recommendable(configs, points, values, share)
+    wanted = plainly_recommendable(configs.tolist(), points.tolist(), values.tolist(), share)
+    assert actual.tolist() == wanted
+    assert actual.any()
 
 
 @pytest.mark.parametrize("seed", quick(range(6), 0, 3))

@@ -1,5 +1,6 @@
 """The strategy of ``SubsetOptimizer``: it maximizes information about the optimum per unit of cost."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -37,7 +38,8 @@ _LEVELS = (0.0, 0.25, 0.5)  # encoded fidelities of the first evaluations; 0.5 i
 _AWAY = 0.1  # standard deviation of random points around the best configurations
 _STARTS, _STEPS = 4, 15  # of the local search
 _SAME_IN_DESIGN = 1e-6  # distance of two encodings in single precision
-_DOUBT = 0.5  # standard deviations that a recommended mean is ahead of others
+_DOUBT = 1.0  # standard deviations that a recommended mean is ahead of others
+_SHARE, _FEWEST = 1 / 3, 16  # of the configurations, by their highest fidelity, may be recommended
 _LARGEST = 1e150  # size of values: their squares are finite
 
 
@@ -73,10 +75,10 @@ class SubsetStrategy(Strategy):
         if fabolas is None:
             self._belief = SubsetBelief(space, fidelities, sampling, generator, earlier)
             self._first = sampling.first or 2 * (len(space.names) + fidelities.dim) + 2
-            self._design, self._doubt = self._like, _DOUBT
+            self._design, self._doubt, self._share = self._like, _DOUBT, _SHARE
         else:
             self._belief = PublishedBelief(space, fidelities, sampling, generator)
-            self._first, self._doubt = sampling.first or 0, 0.0
+            self._first, self._doubt, self._share = sampling.first or 0, 0.0, 1.0
             self._design = fabolas.design(domain, generator)
         # The model of the data alone, with the number of evaluations.
         self._latest: tuple[int, HyperparameterEnsemble] | None = None
@@ -114,20 +116,20 @@ class SubsetStrategy(Strategy):
     def best(self, seen: Evaluations[Any, Any]) -> Mapping[str, Plain] | None:
         """Return the evaluated configuration that is surely good at the target; None before a value.
 
-        It has the largest mean less half a standard deviation: of equal means, that of a small part may
-        be far off. What was seen of it speaks for it, see ``recommendable``. Other configurations of a
-        list would be extrapolated twice, to the configuration and to the target.
+        It has the largest mean less a standard deviation: of equal means, that of a small part may be far
+        off. What was seen of it speaks for it, see ``recommendable``. Other configurations of a list
+        would be extrapolated twice, to the configuration and to the target.
         """
         if seen.best is None:
             return None
         data = _tempered(seen)
-        configs = data.points[:, : self._space.dim]
+        configs = data.points[:, : self._space.dim].unique(dim=0)
         if len(data.points) < 2:
             return seen.domain.config_at(configs[0])
         model = self._model(data)
         sure = self._belief.at_target(model, configs)
         sure = sure - self._doubt * self._belief.std_at_target(model, configs)
-        allowed = recommendable(configs, seen.points, seen.values)
+        allowed = recommendable(configs, seen.points, seen.values, self._share)
         return seen.domain.config_at(configs[sure.masked_fill(~allowed, -torch.inf).argmax()])
 
     def choose(self, data: TemperedData, pending: Tensor) -> tuple[Tensor, str]:
@@ -237,15 +239,18 @@ class SubsetStrategy(Strategy):
 
 
 def recommendable(
-    configs: Tensor,  # shape: (m, d)
+    configs: Tensor,  # distinct, shape: (m, d)
     points: Tensor,  # configurations and fidelities of all evaluations, shape: (n, d + f)
     values: Tensor,  # NaN for a failure, shape: (n,)
+    share: float = 1.0,
 ) -> Tensor:  # bool, shape: (m,)
     """Return which configurations may be recommended, whatever a model predicts.
 
     A configuration whose evaluations at the highest fidelity it was tried at have all failed may not, nor
     may one whose best value at the target is below the median of the values there. If there is no other,
-    those with a finite value may.
+    those with a finite value may. Of many, the share that was tried at the highest fidelities remains: a
+    small part may show nothing of a configuration, and the model then tells it by its neighbours alone,
+    which is false beyond a cliff.
     """
     dim, values = configs.shape[-1], values.to(configs.device)
     its = (configs.unsqueeze(1) - points[:, :dim]).abs().amax(-1) <= SAME  # m x n
@@ -259,7 +264,10 @@ def recommendable(
     if bool(at_target.any()):
         low = value.isfinite() & (value < values[at_target].quantile(0.5))
     allowed = (failed <= succeeded) & ~low
-    return allowed if bool(allowed.any()) else succeeded.isfinite()
+    allowed = allowed if bool(allowed.any()) else succeeded.isfinite()
+    kept = max(_FEWEST, math.ceil(share * int(allowed.sum())))
+    highest = torch.where(allowed, succeeded, -torch.inf).topk(min(kept, len(configs))).values
+    return allowed & (succeeded >= highest[-1] - SAME)
 
 
 def _tempered(seen: Evaluations[Any, Any]) -> TemperedData:
