@@ -1,6 +1,5 @@
 """The strategy of ``SubsetOptimizer``: it maximizes information about the optimum per unit of cost."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -38,8 +37,9 @@ _LEVELS = (0.0, 0.25, 0.5)  # encoded fidelities of the first evaluations; 0.5 i
 _AWAY = 0.1  # standard deviation of random points around the best configurations
 _STARTS, _STEPS = 4, 15  # of the local search
 _SAME_IN_DESIGN = 1e-6  # distance of two encodings in single precision
-_DOUBT = 1.0  # standard deviations that a recommended mean is ahead of others
-_SHARE, _FEWEST = 1 / 3, 16  # of the configurations, by their highest fidelity, may be recommended
+_DOUBT = 0.5  # standard deviations that a recommended mean is ahead of others
+_BEATEN = 0.6  # share of the values, at no higher fidelities, that a recommended one is ahead of
+_ROUNDING = 1e-12  # relative error of a quantile
 _LARGEST = 1e150  # size of values: their squares are finite
 
 
@@ -75,10 +75,10 @@ class SubsetStrategy(Strategy):
         if fabolas is None:
             self._belief = SubsetBelief(space, fidelities, sampling, generator, earlier)
             self._first = sampling.first or 2 * (len(space.names) + fidelities.dim) + 2
-            self._design, self._doubt, self._share = self._like, _DOUBT, _SHARE
+            self._design, self._doubt, self._beaten = self._like, _DOUBT, _BEATEN
         else:
             self._belief = PublishedBelief(space, fidelities, sampling, generator)
-            self._first, self._doubt, self._share = sampling.first or 0, 0.0, 1.0
+            self._first, self._doubt, self._beaten = sampling.first or 0, 0.0, 0.0
             self._design = fabolas.design(domain, generator)
         # The model of the data alone, with the number of evaluations.
         self._latest: tuple[int, HyperparameterEnsemble] | None = None
@@ -116,9 +116,9 @@ class SubsetStrategy(Strategy):
     def best(self, seen: Evaluations[Any, Any]) -> Mapping[str, Plain] | None:
         """Return the evaluated configuration that is surely good at the target; None before a value.
 
-        It has the largest mean less a standard deviation: of equal means, that of a small part may be far
-        off. What was seen of it speaks for it, see ``recommendable``. Other configurations of a list
-        would be extrapolated twice, to the configuration and to the target.
+        It has the largest mean less half a standard deviation: of equal means, that of a small part may
+        be far off. What was seen of it speaks for it, see ``recommendable``. Other configurations of a
+        list would be extrapolated twice, to the configuration and to the target.
         """
         if seen.best is None:
             return None
@@ -129,7 +129,7 @@ class SubsetStrategy(Strategy):
         model = self._model(data)
         sure = self._belief.at_target(model, configs)
         sure = sure - self._doubt * self._belief.std_at_target(model, configs)
-        allowed = recommendable(configs, seen.points, seen.values, self._share)
+        allowed = recommendable(configs, seen.points, seen.values, self._beaten)
         return seen.domain.config_at(configs[sure.masked_fill(~allowed, -torch.inf).argmax()])
 
     def choose(self, data: TemperedData, pending: Tensor) -> tuple[Tensor, str]:
@@ -239,18 +239,18 @@ class SubsetStrategy(Strategy):
 
 
 def recommendable(
-    configs: Tensor,  # distinct, shape: (m, d)
+    configs: Tensor,  # shape: (m, d)
     points: Tensor,  # configurations and fidelities of all evaluations, shape: (n, d + f)
     values: Tensor,  # NaN for a failure, shape: (n,)
-    share: float = 1.0,
+    beaten: float = 0.0,
 ) -> Tensor:  # bool, shape: (m,)
     """Return which configurations may be recommended, whatever a model predicts.
 
     A configuration whose evaluations at the highest fidelity it was tried at have all failed may not, nor
-    may one whose best value at the target is below the median of the values there. If there is no other,
-    those with a finite value may. Of many, the share that was tried at the highest fidelities remains: a
-    small part may show nothing of a configuration, and the model then tells it by its neighbours alone,
-    which is false beyond a cliff.
+    may one whose best value at the target is below the median of the values there, nor one whose best
+    value at its highest fidelity is below a quantile, ``beaten``, of the values at no higher fidelities.
+    A small part may show nothing of a configuration, and the model then tells it by its neighbours alone,
+    which is false beyond a cliff. If there is no other, those with a finite value may.
     """
     dim, values = configs.shape[-1], values.to(configs.device)
     its = (configs.unsqueeze(1) - points[:, :dim]).abs().amax(-1) <= SAME  # m x n
@@ -259,15 +259,27 @@ def recommendable(
         torch.where(its & which, fidelity, -torch.inf).amax(-1) for which in (finite, ~finite)
     )
     at_target = finite & (points[:, dim:] >= 1 - SAME).all(-1)
-    value = torch.where(its & at_target, values, -torch.inf).amax(-1)
-    low = torch.zeros_like(value, dtype=torch.bool)
-    if bool(at_target.any()):
-        low = value.isfinite() & (value < values[at_target].quantile(0.5))
+    low = _below(its & at_target, at_target.expand_as(its), values, 0.5)
+    reached = succeeded.unsqueeze(-1)
+    at_highest = its & finite & (fidelity >= reached - SAME)
+    low |= _below(at_highest, finite & (fidelity <= reached + SAME), values, beaten)
     allowed = (failed <= succeeded) & ~low
-    allowed = allowed if bool(allowed.any()) else succeeded.isfinite()
-    kept = max(_FEWEST, math.ceil(share * int(allowed.sum())))
-    highest = torch.where(allowed, succeeded, -torch.inf).topk(min(kept, len(configs))).values
-    return allowed & (succeeded >= highest[-1] - SAME)
+    return allowed if bool(allowed.any()) else succeeded.isfinite()
+
+
+def _below(its: Tensor, others: Tensor, values: Tensor, quantile: float) -> Tensor:
+    """Return whose best value is below a quantile of others' values, bool, ``(m,)``; False without one.
+
+    Args:
+        its: Evaluations of each configuration, bool, ``(m, n)``.
+        others: Evaluations that it is compared with, bool, ``(m, n)``.
+        values: Values of the evaluations, ``(n,)``.
+        quantile: The quantile, in [0, 1].
+    """
+    best = torch.where(its, values, -torch.inf).amax(-1)
+    least = torch.where(others, values, torch.nan).nanquantile(quantile, dim=-1)
+    # One that is the quantile is not below it, whatever rounding made of the quantile.
+    return best.isfinite() & (best < least - _ROUNDING * least.abs())
 
 
 def _tempered(seen: Evaluations[Any, Any]) -> TemperedData:
