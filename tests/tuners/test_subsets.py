@@ -6,6 +6,7 @@ import logging
 import math
 from functools import cache
 
+import numpy
 import pytest
 import torch
 
@@ -250,44 +251,62 @@ def test_one_value_far_off_all_others_does_not_hide_them(far):
     assert abs(optimizer.predict([{"x": 0.3}])[0] - loss(0.3, 1.0)) < 0.2
 
 
-def plainly_recommendable(configs, points, values):
+def plainly_recommendable(configs, points, values, beaten=0.0):
     """The naive twin of ``recommendable``, by rows."""
     good = []
-    at_target = sorted(v for p, v in zip(points, values, strict=True) if p[-1] == 1 and v == v)
+    finite = [(p, v) for p, v in zip(points, values, strict=True) if v == v]
+    at_target = [v for p, v in finite if p[-1] == 1]
     for config in configs:
         tried = [(p[-1], v) for p, v in zip(points, values, strict=True) if p[:-1] == config]
         highest = max((s for s, _ in tried), default=None)
         whole = [v for s, v in tried if s == 1 and v == v]
         failed = bool(tried) and all(v != v for s, v in tried if s == highest)
-        half = len(at_target) // 2
-        low = bool(whole) and max(whole) < (at_target[half] + at_target[~half]) / 2
+        low = bool(whole) and max(whole) < numpy.quantile(at_target, 0.5) - 1e-12
+        reached = max((s for s, v in tried if v == v), default=None)
+        if reached is not None:
+            best = max(v for s, v in tried if s == reached and v == v)
+            rivals = [v for p, v in finite if p[-1] <= reached]
+            low |= best < numpy.quantile(rivals, beaten) - 1e-12
         good.append(not failed and not low)
     if any(good):
         return good
-    finite = [p[:-1] for p, v in zip(points, values, strict=True) if v == v]
-    return [config in finite for config in configs]
+    known = [p[:-1] for p, v in finite]
+    return [config in known for config in configs]
 
 
+@pytest.mark.parametrize("beaten", [0.0, 0.6])
 @pytest.mark.parametrize("seed", range(30))
-def test_what_may_be_recommended_follows_from_what_was_seen(seed):
+def test_what_may_be_recommended_follows_from_what_was_seen(seed, beaten):
     generator = torch.Generator().manual_seed(seed)
     count = 2 + seed // 2
 
     def drawn(levels, *shape):
         return torch.randint(levels, shape, generator=generator).double() / (levels - 1)
 
-    points, values = drawn(4, count, 2), drawn(9, count)
+    points, values = drawn(4, count, 2), torch.rand(count, generator=generator).double()
     values[drawn(3, count) == 0] = math.nan
     values[-1] = 0.5
     configs = drawn(4, 4, 1)
-    expected = plainly_recommendable(configs.tolist(), points.tolist(), values.tolist())
-    seen = points[:, :1]
-    for some, wanted in ((configs, expected), (seen, None)):
-        actual = recommendable(some, points, values)
-        if wanted is None:
-            wanted = plainly_recommendable(some.tolist(), points.tolist(), values.tolist())
-            assert actual.any()
+    for some in (configs, points[:, :1]):
+        actual = recommendable(some, points, values, beaten)
+        wanted = plainly_recommendable(some.tolist(), points.tolist(), values.tolist(), beaten)
         assert actual.tolist() == wanted
+    assert actual.any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_a_configuration_that_most_with_no_more_data_beat_is_not_recommended(dtype):
+    # Beyond a cliff the model follows the neighbours, and a small part shows nothing that contradicts it.
+    x = torch.linspace(0, 1, 10, dtype=dtype)
+    points = torch.stack([x, torch.full_like(x, 0.3)], -1)
+    values = torch.linspace(0.0, 0.9, 10, dtype=torch.float64)
+    values[9] = 0.1  # beside the best one, and tried at a lower fidelity than all others
+    points[9, 1] = 0.1
+    allowed = recommendable(points[:, :1], points, values, 0.6)
+    assert allowed[8]
+    assert allowed[9]  # alone at its fidelity, it is beaten by none with no more data
+    points[9, 1] = 0.3
+    assert not recommendable(points[:, :1], points, values, 0.6)[9]
 
 
 @pytest.mark.parametrize("seed", quick(range(6), 0, 3))
