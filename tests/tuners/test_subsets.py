@@ -336,7 +336,9 @@ def test_a_configuration_that_a_small_part_shows_nothing_of_is_not_supported(dty
     kept = supported(points[:, :1], points, values, every)
     assert kept[39]
     assert not kept[38]
-    assert kept[36]  # the best of the small parts: it may be the optimum, though no larger part says so
+    assert kept[
+        36
+    ]  # the best of the small parts: it may be the optimum, though no larger part says so
 
 
 @pytest.mark.parametrize("seed", quick(range(6), 0, 3))
