@@ -13,7 +13,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly import errors
 from botorch_costly.tuners.subsets.belief import SubsetBelief, TemperedData
-from botorch_costly.tuners.subsets.choice import recommendable
+from botorch_costly.tuners.subsets.choice import recommendable, supported
 from tests.cases import quick
 
 SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
@@ -251,62 +251,94 @@ def test_one_value_far_off_all_others_does_not_hide_them(far):
     assert abs(optimizer.predict([{"x": 0.3}])[0] - loss(0.3, 1.0)) < 0.2
 
 
-def plainly_recommendable(configs, points, values, beaten=0.0):
+def plainly_recommendable(configs, points, values):
     """The naive twin of ``recommendable``, by rows."""
     good = []
-    finite = [(p, v) for p, v in zip(points, values, strict=True) if v == v]
-    at_target = [v for p, v in finite if p[-1] == 1]
+    at_target = sorted(v for p, v in zip(points, values, strict=True) if p[-1] == 1 and v == v)
     for config in configs:
         tried = [(p[-1], v) for p, v in zip(points, values, strict=True) if p[:-1] == config]
         highest = max((s for s, _ in tried), default=None)
         whole = [v for s, v in tried if s == 1 and v == v]
         failed = bool(tried) and all(v != v for s, v in tried if s == highest)
-        low = bool(whole) and max(whole) < numpy.quantile(at_target, 0.5) - 1e-12
-        reached = max((s for s, v in tried if v == v), default=None)
-        if reached is not None:
-            best = max(v for s, v in tried if s == reached and v == v)
-            rivals = [v for p, v in finite if p[-1] <= reached]
-            low |= best < numpy.quantile(rivals, beaten) - 1e-12
+        half = len(at_target) // 2
+        low = bool(whole) and max(whole) < (at_target[half] + at_target[~half]) / 2
         good.append(not failed and not low)
     if any(good):
         return good
-    known = [p[:-1] for p, v in finite]
-    return [config in known for config in configs]
+    finite = [p[:-1] for p, v in zip(points, values, strict=True) if v == v]
+    return [config in finite for config in configs]
 
 
-@pytest.mark.parametrize("beaten", [0.0, 0.6])
 @pytest.mark.parametrize("seed", range(30))
-def test_what_may_be_recommended_follows_from_what_was_seen(seed, beaten):
+def test_what_may_be_recommended_follows_from_what_was_seen(seed):
     generator = torch.Generator().manual_seed(seed)
     count = 2 + seed // 2
 
     def drawn(levels, *shape):
         return torch.randint(levels, shape, generator=generator).double() / (levels - 1)
 
-    points, values = drawn(4, count, 2), torch.rand(count, generator=generator).double()
+    points, values = drawn(4, count, 2), drawn(9, count)
     values[drawn(3, count) == 0] = math.nan
     values[-1] = 0.5
     configs = drawn(4, 4, 1)
-    for some in (configs, points[:, :1]):
-        actual = recommendable(some, points, values, beaten)
-        wanted = plainly_recommendable(some.tolist(), points.tolist(), values.tolist(), beaten)
+    expected = plainly_recommendable(configs.tolist(), points.tolist(), values.tolist())
+    seen = points[:, :1]
+    for some, wanted in ((configs, expected), (seen, None)):
+        actual = recommendable(some, points, values)
+        if wanted is None:
+            wanted = plainly_recommendable(some.tolist(), points.tolist(), values.tolist())
+            assert actual.any()
         assert actual.tolist() == wanted
+
+
+def plainly_supported(configs, points, values, allowed):
+    """The naive twin of ``supported``, by rows."""
+    known = [(p[:-1], p[-1], v) for p, v in zip(points, values, strict=True) if v == v]
+    reached = [max((s for c, s, _ in known if c == config), default=-1.0) for config in configs]
+    ranked = sorted((r for r, a in zip(reached, allowed, strict=True) if a), reverse=True)
+    least = ranked[: max(16, math.ceil(len(ranked) / 3))][-1]
+    kept = []
+    for config, highest, ok in zip(configs, reached, allowed, strict=True):
+        best = max((v for c, s, v in known if c == config and s == highest), default=-math.inf)
+        rivals = [v for _, s, v in known if s <= highest]
+        ahead = bool(rivals) and best >= numpy.quantile(rivals, 0.8) - 1e-9
+        kept.append(ok and (highest >= least or ahead))
+    return kept
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_evaluations_of_a_recommended_configuration_speak_for_it(seed):
+    generator = torch.Generator().manual_seed(seed)
+    count = 2 + 4 * seed
+    points = torch.rand(count, 2, generator=generator, dtype=torch.float64)
+    points[:, 0] = (40 * points[:, 0]).round() / 40  # some configurations several times,
+    points[:, 1] = (6 * points[:, 1]).round() / 6  # and few fidelities, so that there are ties
+    values = torch.rand(count, generator=generator, dtype=torch.float64)
+    values[2::7] = math.nan
+    configs = points[:, :1].unique(dim=0)
+    allowed = recommendable(configs, points, values)
+    actual = supported(configs, points, values, allowed)
+    arguments = (tensor.tolist() for tensor in (configs, points, values, allowed))
+    assert actual.tolist() == plainly_supported(*arguments)
     assert actual.any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-def test_a_configuration_that_most_with_no_more_data_beat_is_not_recommended(dtype):
+def test_a_configuration_that_a_small_part_shows_nothing_of_is_not_supported(dtype):
     # Beyond a cliff the model follows the neighbours, and a small part shows nothing that contradicts it.
-    x = torch.linspace(0, 1, 10, dtype=dtype)
-    points = torch.stack([x, torch.full_like(x, 0.3)], -1)
-    values = torch.linspace(0.0, 0.9, 10, dtype=torch.float64)
-    values[9] = 0.1  # beside the best one, and tried at a lower fidelity than all others
-    points[9, 1] = 0.1
-    allowed = recommendable(points[:, :1], points, values, 0.6)
-    assert allowed[8]
-    assert allowed[9]  # alone at its fidelity, it is beaten by none with no more data
-    points[9, 1] = 0.3
-    assert not recommendable(points[:, :1], points, values, 0.6)[9]
+    x = torch.linspace(0, 1, 40, dtype=dtype)
+    points = torch.stack([x, torch.full_like(x, 0.5)], -1)
+    points[::2, 1] = 0.0
+    values = torch.linspace(0.0, 1.0, 40, dtype=torch.float64)
+    values[::2] = 0.1 * values[::2]
+    values[38] = 0.01  # beside the best one
+    every = torch.ones(40, dtype=torch.bool)
+    kept = supported(points[:, :1], points, values, every)
+    assert kept[39]
+    assert not kept[38]
+    assert kept[
+        36
+    ]  # the best of the small parts: it may be the optimum, though no larger part says so
 
 
 @pytest.mark.parametrize("seed", quick(range(6), 0, 3))

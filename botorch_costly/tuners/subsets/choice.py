@@ -1,5 +1,6 @@
 """The strategy of ``SubsetOptimizer``: it maximizes information about the optimum per unit of cost."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -38,7 +39,8 @@ _AWAY = 0.1  # standard deviation of random points around the best configuration
 _STARTS, _STEPS = 4, 15  # of the local search
 _SAME_IN_DESIGN = 1e-6  # distance of two encodings in single precision
 _DOUBT = 0.5  # standard deviations that a recommended mean is ahead of others
-_BEATEN = 0.6  # share of the values, at no higher fidelities, that a recommended one is ahead of
+_HIGHEST, _FEWEST = 1 / 3, 16  # share and least number of configurations, by their highest fidelity
+_AHEAD = 0.8  # share of the values, at no higher fidelities, that one of the others is ahead of
 _ROUNDING = 1e-12  # relative error of a quantile
 _LARGEST = 1e150  # size of values: their squares are finite
 
@@ -75,10 +77,10 @@ class SubsetStrategy(Strategy):
         if fabolas is None:
             self._belief = SubsetBelief(space, fidelities, sampling, generator, earlier)
             self._first = sampling.first or 2 * (len(space.names) + fidelities.dim) + 2
-            self._design, self._doubt, self._beaten = self._like, _DOUBT, _BEATEN
+            self._design, self._doubt, self._evidence = self._like, _DOUBT, True
         else:
             self._belief = PublishedBelief(space, fidelities, sampling, generator)
-            self._first, self._doubt, self._beaten = sampling.first or 0, 0.0, 0.0
+            self._first, self._doubt, self._evidence = sampling.first or 0, 0.0, False
             self._design = fabolas.design(domain, generator)
         # The model of the data alone, with the number of evaluations.
         self._latest: tuple[int, HyperparameterEnsemble] | None = None
@@ -117,8 +119,8 @@ class SubsetStrategy(Strategy):
         """Return the evaluated configuration that is surely good at the target; None before a value.
 
         It has the largest mean less half a standard deviation: of equal means, that of a small part may
-        be far off. What was seen of it speaks for it, see ``recommendable``. Other configurations of a
-        list would be extrapolated twice, to the configuration and to the target.
+        be far off. What was seen of it speaks for it, see ``recommendable`` and ``supported``. Other
+        configurations of a list would be extrapolated twice, to the configuration and to the target.
         """
         if seen.best is None:
             return None
@@ -129,7 +131,9 @@ class SubsetStrategy(Strategy):
         model = self._model(data)
         sure = self._belief.at_target(model, configs)
         sure = sure - self._doubt * self._belief.std_at_target(model, configs)
-        allowed = recommendable(configs, seen.points, seen.values, self._beaten)
+        allowed = recommendable(configs, seen.points, seen.values)
+        if self._evidence:
+            allowed = supported(configs, seen.points, seen.values, allowed)
         return seen.domain.config_at(configs[sure.masked_fill(~allowed, -torch.inf).argmax()])
 
     def choose(self, data: TemperedData, pending: Tensor) -> tuple[Tensor, str]:
@@ -242,15 +246,12 @@ def recommendable(
     configs: Tensor,  # shape: (m, d)
     points: Tensor,  # configurations and fidelities of all evaluations, shape: (n, d + f)
     values: Tensor,  # NaN for a failure, shape: (n,)
-    beaten: float = 0.0,
 ) -> Tensor:  # bool, shape: (m,)
     """Return which configurations may be recommended, whatever a model predicts.
 
     A configuration whose evaluations at the highest fidelity it was tried at have all failed may not, nor
-    may one whose best value at the target is below the median of the values there, nor one whose best
-    value at its highest fidelity is below a quantile, ``beaten``, of the values at no higher fidelities.
-    A small part may show nothing of a configuration, and the model then tells it by its neighbours alone,
-    which is false beyond a cliff. If there is no other, those with a finite value may.
+    may one whose best value at the target is below the median of the values there. If there is no other,
+    those with a finite value may.
     """
     dim, values = configs.shape[-1], values.to(configs.device)
     its = (configs.unsqueeze(1) - points[:, :dim]).abs().amax(-1) <= SAME  # m x n
@@ -259,27 +260,37 @@ def recommendable(
         torch.where(its & which, fidelity, -torch.inf).amax(-1) for which in (finite, ~finite)
     )
     at_target = finite & (points[:, dim:] >= 1 - SAME).all(-1)
-    low = _below(its & at_target, at_target.expand_as(its), values, 0.5)
-    reached = succeeded.unsqueeze(-1)
-    at_highest = its & finite & (fidelity >= reached - SAME)
-    low |= _below(at_highest, finite & (fidelity <= reached + SAME), values, beaten)
+    value = torch.where(its & at_target, values, -torch.inf).amax(-1)
+    low = torch.zeros_like(value, dtype=torch.bool)
+    if bool(at_target.any()):
+        low = value.isfinite() & (value < values[at_target].quantile(0.5))
     allowed = (failed <= succeeded) & ~low
     return allowed if bool(allowed.any()) else succeeded.isfinite()
 
 
-def _below(its: Tensor, others: Tensor, values: Tensor, quantile: float) -> Tensor:
-    """Return whose best value is below a quantile of others' values, bool, ``(m,)``; False without one.
+def supported(configs: Tensor, points: Tensor, values: Tensor, allowed: Tensor) -> Tensor:
+    """Return which of the allowed configurations their own evaluations speak for, bool, ``(m,)``.
 
-    Args:
-        its: Evaluations of each configuration, bool, ``(m, n)``.
-        others: Evaluations that it is compared with, bool, ``(m, n)``.
-        values: Values of the evaluations, ``(n,)``.
-        quantile: The quantile, in [0, 1].
+    A small part may show nothing of a configuration. The model then tells it by its neighbours, which is
+    false beyond a cliff. So it is one of the third that were tried at the highest fidelities, and of at
+    least sixteen, or its value at its highest fidelity is ahead of four fifths of the values that no more
+    data led to. Arguments are those of ``recommendable`` and its result; one that is allowed remains.
     """
-    best = torch.where(its, values, -torch.inf).amax(-1)
-    least = torch.where(others, values, torch.nan).nanquantile(quantile, dim=-1)
-    # One that is the quantile is not below it, whatever rounding made of the quantile.
-    return best.isfinite() & (best < least - _ROUNDING * least.abs())
+    dim, values = configs.shape[-1], values.to(configs.device)
+    known, fidelity = values.isfinite(), points[:, dim:].sum(-1)
+    its = known & ((configs.unsqueeze(1) - points[:, :dim]).abs().amax(-1) <= SAME)  # m x n
+    reached = torch.where(its, fidelity, -torch.inf).amax(-1)
+    highest = reached[allowed].sort(descending=True).values
+    kept = min(max(_FEWEST, math.ceil(_HIGHEST * len(highest))), len(highest))
+    upper = reached >= highest[kept - 1] - SAME
+
+    level = reached.unsqueeze(-1)
+    best = torch.where(its & (fidelity >= level - SAME), values, -torch.inf).amax(-1)
+    rivals = torch.where(known & (fidelity <= level + SAME), values, torch.nan)
+    least = rivals.nanquantile(_AHEAD, dim=-1)
+    # One that is the quantile is ahead, whatever rounding made of the quantile.
+    ahead = best >= least - _ROUNDING * least.abs()
+    return allowed & (upper | ahead)
 
 
 def _tempered(seen: Evaluations[Any, Any]) -> TemperedData:

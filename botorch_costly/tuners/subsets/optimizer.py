@@ -184,9 +184,10 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         """The configuration that is surely good at the target; None before the first finite value.
 
         Of those evaluated, at any fidelity, it has the best mean, less half a standard deviation. It is
-        none that failed at the highest fidelity it was tried at, none whose value at the target is in the
-        lower half of the values there, and none whose value at its highest fidelity is in the lower three
-        fifths of the values at no higher fidelities. As published, the best mean and the first two count.
+        none that failed at the highest fidelity it was tried at, and none whose value at the target is in
+        the lower half of the values there. It is one of the third, and of at least sixteen, that were
+        tried at the highest fidelities, or ahead of four fifths of the values at fidelities no higher
+        than its own. As published, it has the best mean of those that have not failed or proved low.
         """
         best = self._strategy.best(self._seen)
         return None if best is None else FrozenConfig(best)
