@@ -367,13 +367,13 @@ QUOTES = (
     ),
     Quote(
         STN,
-        "on three or four seeds (from # below to # above), with # to # of its # tuning steps.",
+        "on four seeds (from # below to # above), with # to # of its # tuning steps.",
         _coins,
     ),
     Quote(
         STN,
-        "A ratio that becomes dense after the rate's first decay ends # above, ± #.",
-        lambda: list(_behind("10 to 1, then dense")),
+        "A ratio that becomes dense after the rate's first decay ends # below, ± #.",
+        lambda: [-_behind("10 to 1, then dense")[0], *_behind("10 to 1, then dense")[1:]],
     ),
     Quote(
         STN,
