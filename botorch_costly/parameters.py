@@ -23,7 +23,7 @@ from torch import Tensor
 from botorch_costly.errors import InvalidConfigError, InvalidSpaceError, check, check_rate
 from botorch_costly.plain import PLAIN, Plain, agree, is_plain, plain, rounds_to, same
 from botorch_costly.roles import Role, check_role
-from botorch_costly.steps import check_steps, nearest_step, steps_of
+from botorch_costly.steps import check_steps, nearest_step, steps_of, tensor_of_steps
 
 OPTIONAL = ("step", "role")  # fields that a definition leaves out where they are None
 
@@ -120,11 +120,10 @@ class _Number:
 
     def _nearest(self, columns: Tensor) -> Tensor:
         """Values nearest to the encodings, of those with a step, in float64."""
-        steps = self.values or ()
+        steps = tensor_of_steps(self.low, self.high, self.step or 1, columns.device)
         first = (self.from_unit(columns) - self.low) / (self.step or 1)
         # The outer edges round outwards, hence the clamp.
-        number = first.round().clamp(0, len(steps) - 1).long()
-        return torch.tensor(steps, dtype=torch.float64, device=columns.device)[number]
+        return steps[first.round().clamp(0, len(steps) - 1).long()]
 
     def to_unit(self, value: Tensor) -> Tensor:
         """Map values between the edges onto [0, 1]."""

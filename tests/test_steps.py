@@ -95,9 +95,30 @@ def test_a_definition_without_steps_is_what_it_was():
         (lambda: Real(0.1, 0.9, step=0.1, log=True), "log=True"),
         (lambda: Integer(1, 9, step=2, log=True), "log=True"),
         (lambda: Real(0.0, 1.0, step=1e-9), "steps"),
+        (lambda: Real(1e8, 1e8 + 1000, step=0.001), "float64 resolves"),
+        (lambda: Real(1e16, 1e16 + 4, step=1.0), "float64 resolves"),
         (lambda: Scheduled(0.1, 0.9, log=False, step=0.1), "Scheduled step"),
     ],
 )
 def test_steps_that_do_not_fit_are_refused(make, said):
     with pytest.raises(InvalidSpaceError, match=said):
         make()
+
+
+@pytest.mark.parametrize(("low", "high", "step"), [(1e6, 1e6 + 1e3, 0.1), (-3.0, 7.0, 1e-5)])
+def test_all_of_many_steps_are_accepted_and_are_what_they_decode_to(low, high, step):
+    real = Real(low, high, step=step)
+    space = SearchSpace({"x": real})
+    for value in (*real.values[:3], *real.values[:: len(real.values) // 17], *real.values[-3:]):
+        assert space.canonical({"x": value}) == {"x": value}
+        assert space.canonical({"x": math.nextafter(value, math.inf if value < high else low)}) == {
+            "x": value
+        }
+        assert space.decode(space.encode({"x": value})) == {"x": value}
+
+
+def test_steps_of_integers_and_of_numbers_are_of_their_own_kind():
+    at = SearchSpace({"n": Integer(0, 4, step=2), "x": Real(0.0, 4.0, step=2.0)})
+    config = at.decode(at.encode({"n": 2, "x": 2.0}))
+    assert [type(value) for value in (config["n"], config["x"])] == [int, float]
+    assert [type(value) for value in Real(0.0, 4.0, step=2.0).values] == [float] * 3

@@ -17,6 +17,7 @@ from botorch_costly.space import SearchSpace
 FEWEST = 10  # finite values; with fewer there is no verdict
 _DEVIATIONS = 2.0  # of a difference, below which two configurations are not told apart
 _AT_BOUND = 0.02  # share of a range within which a value lies at its bound
+_FEW = 3  # values of a number, most of which are bounds
 _MOST = 300  # configurations that are compared, the latest ones
 _NO_MODEL = (
     "Nothing is compared: gains change as the training goes on, and this tuner has no model of them. "
@@ -35,7 +36,8 @@ class SearchDiagnosis:
     Args:
         values: Number of finite values so far.
         failed: Number of evaluations without one.
-        configurations: Number of different configurations among them; the latest 300 are compared.
+        configurations: Number of different configurations among them; the best and the latest 300 are
+            compared.
         rivals: Number of configurations within two standard deviations of the best one, itself included;
             None if the noise is not known.
         by: How the noise is known: ``"model"``, by the posterior, or ``"repeats"``, from configurations
@@ -134,10 +136,11 @@ def _untold(optimizer: Any, because: str) -> SearchDiagnosis:
 def _diagnosis_of(optimizer: Any) -> SearchDiagnosis:
     outcomes = optimizer.observations
     told = [outcome for outcome in outcomes if outcome.reward is not None]
-    groups, sign = _grouped(told), 1.0 if optimizer.maximize else -1.0
-    counts = len(told), optimizer.failed_queries, len(groups)
-    if len(told) < FEWEST or len(groups) < 2:
+    every, sign = _grouped(told), 1.0 if optimizer.maximize else -1.0
+    counts = len(told), optimizer.failed_queries, len(every)
+    if len(told) < FEWEST or len(every) < 2:
         return SearchDiagnosis(*counts)
+    groups = _compared(every, optimizer.best(), sign)
     is_plain = optimizer.tells == "value" and optimizer.fidelities is None
     rivals, by = _rivals_by_model(optimizer, groups, sign), "model"
     if rivals is None:
@@ -158,13 +161,28 @@ def _diagnosis_of(optimizer: Any) -> SearchDiagnosis:
 
 
 def _grouped(told: Sequence[Any]) -> dict[str, tuple[Mapping[str, Plain], list[float]]]:
-    """Return the values of each configuration, by its text; of the latest configurations alone."""
+    """Return the values of each configuration, by its text, in the order of their latest values."""
     groups: dict[str, tuple[Mapping[str, Plain], list[float]]] = {}
     for outcome in told:
-        config = dict(outcome.config)
-        key = json.dumps({name: listed(value) for name, value in config.items()}, sort_keys=True)
-        groups.setdefault(key, (config, []))[1].append(float(outcome.reward))
-    return dict(list(groups.items())[-_MOST:])
+        config, key = dict(outcome.config), _text(outcome.config)
+        groups[key] = groups.pop(key, (config, []))
+        groups[key][1].append(float(outcome.reward))
+    return groups
+
+
+def _text(config: Mapping[str, Plain]) -> str:
+    return json.dumps({name: listed(value) for name, value in config.items()}, sort_keys=True)
+
+
+def _compared(
+    groups: Mapping[str, tuple[Mapping[str, Plain], list[float]]],
+    best: Mapping[str, Plain] | None,
+    sign: float,
+) -> dict[str, tuple[Mapping[str, Plain], list[float]]]:
+    """Return the latest configurations, that of the best value, and the one that is recommended."""
+    leads = max(groups, key=lambda key: max(sign * value for value in groups[key][1]))
+    kept = {leads, *list(groups)[-_MOST:], *(() if best is None else (_text(best),))}
+    return {key: group for key, group in groups.items() if key in kept}
 
 
 def _rivals_by_model(optimizer: Any, groups: Mapping[str, Any], sign: float) -> list[int] | None:
@@ -222,7 +240,8 @@ def bounds_of(space: SearchSpace, config: Mapping[str, Plain]) -> tuple[tuple[st
     """
     found = []
     for name, parameter in space.parameters:
-        if isinstance(parameter, Real | Integer):
+        few = parameter.values is not None and len(parameter.values) <= _FEW
+        if isinstance(parameter, Real | Integer) and not few:
             here = space.encode(config)
             ends = (("lower", parameter.low), ("upper", parameter.high))
             for which, end in ends:

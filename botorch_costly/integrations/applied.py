@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from botorch_costly.device import is_near
 from botorch_costly.integrations.applying import apply, setting_of
 from botorch_costly.integrations.groups import FIRST
 from botorch_costly.integrations.multiplier import MULTIPLIER
@@ -77,7 +78,7 @@ def _written(group: Mapping[str, Any], key: str) -> Any:
 def _plain(value: Any) -> Any:
     """Return a number or numbers; None for a tensor on an accelerator, which is not waited for."""
     if isinstance(value, Tensor):
-        return value.item() if value.device.type == "cpu" else None
+        return value.item() if is_near(value) else None
     return tuple(map(_plain, value)) if isinstance(value, list | tuple) else value
 
 

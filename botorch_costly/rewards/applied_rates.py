@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 
+from botorch_costly.device import is_near
 from botorch_costly.roles import role_by_name
 
 _logger = logging.getLogger(__name__)
@@ -64,9 +65,9 @@ class AppliedRates:
         """Return all settings of the groups; None if to read one would wait for an accelerator."""
         groups = [group for optimizer in self._optimizers for group in optimizer.param_groups]
         rows = [(name, value) for group in groups for name, value in group.items()]
-        settings = [(name, _plain(value)) for name, value in rows if name != "params"]
-        waits = any(isinstance(v, Tensor) and v.device.type != "cpu" for _, v in rows)
-        return None if waits else settings
+        if any(isinstance(value, Tensor) and not is_near(value) for _, value in rows):
+            return None
+        return [(name, _plain(value)) for name, value in rows if name != "params"]
 
 
 def _plain(value: Any) -> Any:

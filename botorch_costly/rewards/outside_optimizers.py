@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from torch import Tensor, nn
+from torch.amp import GradScaler
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 from torch.optim.optimizer import register_optimizer_step_post_hook
@@ -70,18 +71,7 @@ def _has_moments(optimizer: Optimizer) -> bool:
 
 
 def _restores(part: Any, optimizer: Optimizer) -> bool:
-    """Return whether a part is an optimizer or holds it, such as a wrapper; as far as can be seen."""
+    """Return whether a part may restore an optimizer; only of torch's own kinds it is known that not."""
     if part is optimizer or getattr(part, "param_groups", None) is optimizer.param_groups:
         return True
-    if isinstance(part, nn.Module | LRScheduler):  # whose states do not hold an optimizer
-        return False
-    try:
-        values = list(vars(part).values())
-    except TypeError:
-        return False
-    inner = [x for v in values if isinstance(v, list | tuple | dict) for x in _entries(v)]
-    return any(value is optimizer for value in [*values, *inner])
-
-
-def _entries(values: Any) -> list[Any]:
-    return list(values.values() if isinstance(values, dict) else values)
+    return not isinstance(part, nn.Module | LRScheduler | Optimizer | GradScaler)

@@ -121,3 +121,19 @@ def test_an_optimum_beyond_the_range_is_seen_at_the_bound_and_by_the_model():
     assert diagnosis.bounds == (("x", "upper"),)
     assert "x of the best configuration lies at its upper bound" in str(diagnosis)
     assert "share of the earlier tasks" in str(diagnosis)
+
+
+def test_the_best_is_compared_however_long_ago_and_a_repeat_counts_as_late():
+    count = 400
+    points = [i / count for i in range(count)] + [0.0]
+    values = [9.0 if i in (4, 401) else 0.001 * (i % 7) for i in range(count)] + [0.001]
+    diagnosis = told(points, values).diagnose()
+    assert diagnosis.configurations == count
+    assert diagnosis.rivals == 1
+    assert diagnosis.found == 5
+    assert "One of 400 configurations is the best one" in str(diagnosis)
+
+
+def test_numbers_most_values_of_which_are_bounds_are_not_said_to_lie_there():
+    space = bc.SearchSpace({"n": bc.Integer(0, 1), "m": bc.Integer(0, 9)})
+    assert bounds_of(space, {"n": 1, "m": 9}) == (("m", "upper"),)

@@ -9,6 +9,7 @@ import botorch_costly as bc
 from botorch_costly.integrations import apply
 from botorch_costly.integrations.loggers import LoggedTuner
 from botorch_costly.rewards import GainReward, GuardedReward
+from botorch_costly.rewards.applied_rates import AppliedRates
 from botorch_costly.rewards.good_state import GoodState
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-5, 1e-1, log=True), "dropout": bc.Real(0.0, 0.5)})
@@ -104,6 +105,16 @@ def test_a_scheduler_whose_rate_is_multiplied_earns_no_warning(kind, caplog):
     assert about(caplog, _UNAPPLIED) == 0
 
 
+def test_rates_on_an_accelerator_are_not_waited_for(caplog):
+    """To read a number of the ``meta`` device raises, as reading one of an accelerator waits."""
+    optimizer = torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=0.1)
+    optimizer.param_groups[0]["lr"] = torch.empty((), device="meta")
+    rates = AppliedRates([optimizer])
+    for rate in (0.1, 0.2, 0.3, 0.4):
+        rates.note({"lr": rate})
+    assert not caplog.records
+
+
 def test_bare_rounds_and_other_settings_are_not_compared(caplog):
     training = Training()
     parts = training.network, training.optimizer
@@ -146,14 +157,24 @@ class Wrapper:
         self.inner[0].load_state_dict(state)
 
 
+class Opaque:
+    """A part of which nothing shows what it restores."""
+
+    __slots__ = ("load_state_dict", "state_dict")
+
+    def __init__(self, part):
+        self.state_dict, self.load_state_dict = part.state_dict, part.load_state_dict
+
+
 @pytest.mark.parametrize(
     ("training", "parts"),
     [
         (Training(torch.optim.SGD), lambda t: (t.network,)),  # which has no moments
         (Training(), lambda t: (t.network, Wrapper(t.optimizer))),
+        (Training(), lambda t: (t.network, Opaque(t.optimizer))),
         (Training(), lambda t: (nn.Linear(2, 2), Training().optimizer)),  # of another network
     ],
-    ids=["plain", "wrapped", "elsewhere"],
+    ids=["plain", "wrapped", "opaque", "elsewhere"],
 )
 def test_an_optimizer_that_goes_back_or_need_not_earns_no_warning(training, parts, caplog):
     play_session(training, parts(training))
