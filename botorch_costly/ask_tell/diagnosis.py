@@ -1,7 +1,6 @@
-"""What the evaluations of a search say for certain: which configurations noise does not tell apart."""
+"""Diagnosis of a search: how many configurations may be the best one, within the noise."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from botorch_costly.ask_tell.evaluations import sign_of
 from botorch_costly.ask_tell.surroundings import shield
 from botorch_costly.parameters import Integer, Plain, Real
 from botorch_costly.plain import listed
@@ -31,7 +31,7 @@ _LEVELS = (
 
 @dataclass(frozen=True)
 class SearchDiagnosis:
-    """What the values of a search say; ``str`` puts it into words.
+    """Diagnosis of a search; ``str`` puts it into words.
 
     Args:
         values: Number of finite values so far.
@@ -136,26 +136,23 @@ def _untold(optimizer: Any, because: str) -> SearchDiagnosis:
 def _diagnosis_of(optimizer: Any) -> SearchDiagnosis:
     outcomes = optimizer.observations
     told = [outcome for outcome in outcomes if outcome.reward is not None]
-    every, sign = _grouped(told), 1.0 if optimizer.maximize else -1.0
+    every, sign = _grouped(told), sign_of(optimizer.maximize)
     counts = len(told), optimizer.failed_queries, len(every)
     if len(told) < FEWEST or len(every) < 2:
         return SearchDiagnosis(*counts)
-    groups = _compared(every, optimizer.best(), sign)
+    best, leading = optimizer.best(), max(told, key=lambda outcome: sign * outcome.reward)
+    groups = _compared(every, [leading.config] if best is None else [leading.config, best])
     is_plain = optimizer.tells == "value" and optimizer.fidelities is None
     rivals, by = _rivals_by_model(optimizer, groups, sign), "model"
     if rivals is None:
         rivals, by = (_rivals_by_repeats(groups, sign) if is_plain else None), "repeats"
     configs = [config for config, _ in groups.values()]
-    rewards = [math.nan if o.reward is None else sign * o.reward for o in outcomes]
-    best = max(
-        range(len(rewards)), key=lambda i: -math.inf if rewards[i] != rewards[i] else rewards[i]
-    )
     return SearchDiagnosis(
         *counts,
         None if rivals is None else len(rivals),
         by if rivals is not None else "",
-        best + 1 if is_plain else None,
-        _shared_bounds(optimizer.space, optimizer.best(), configs, rivals or []),
+        outcomes.index(leading) + 1 if is_plain else None,
+        _shared_bounds(optimizer.space, best, configs, rivals or []),
         remarks=tuple(optimizer._remarks()),
     )
 
@@ -176,12 +173,10 @@ def _text(config: Mapping[str, Plain]) -> str:
 
 def _compared(
     groups: Mapping[str, tuple[Mapping[str, Plain], list[float]]],
-    best: Mapping[str, Plain] | None,
-    sign: float,
+    also: Sequence[Mapping[str, Plain]],
 ) -> dict[str, tuple[Mapping[str, Plain], list[float]]]:
-    """Return the latest configurations, that of the best value, and the one that is recommended."""
-    leads = max(groups, key=lambda key: max(sign * value for value in groups[key][1]))
-    kept = {leads, *list(groups)[-_MOST:], *(() if best is None else (_text(best),))}
+    """Return the groups of the latest configurations, and of some that are never left out."""
+    kept = {*list(groups)[-_MOST:], *map(_text, also)}
     return {key: group for key, group in groups.items() if key in kept}
 
 
@@ -238,11 +233,10 @@ def bounds_of(space: SearchSpace, config: Mapping[str, Plain]) -> tuple[tuple[st
         >>> bounds_of(space, {"lr": 0.0999, "depth": 2})
         (('lr', 'upper'),)
     """
-    found = []
+    found, here = [], space.encode(config)
     for name, parameter in space.parameters:
         few = parameter.values is not None and len(parameter.values) <= _FEW
         if isinstance(parameter, Real | Integer) and not few:
-            here = space.encode(config)
             ends = (("lower", parameter.low), ("upper", parameter.high))
             for which, end in ends:
                 away = (space.encode({**config, name: end}) - here).abs().sum()

@@ -19,12 +19,10 @@ class Applied:
     """Applies configurations, and warns once if something else writes one of their settings, too."""
 
     def __init__(self) -> None:
-        self._settings: dict[
-            str, list[Any]
-        ] = {}  # by name in the configuration, one for each group
+        # What was applied, by name in the configuration, one for each group.
+        self._settings: dict[str, list[Any]] = {}
         self._keys: dict[str, str] = {}
         self._trained: Trained | None = None
-        self._count = 0
         self._has_warned = False
 
     def write(self, config: Mapping[str, Any], trained: Trained, options: TrainerOptions) -> None:
@@ -33,10 +31,7 @@ class Applied:
         apply(config, trained.optimizer, trained.network, rates=options.rates, **named)
         written = (name for name in config if name not in options.others)
         self._keys, self._trained = {n: setting_of(n, options.rates) for n in written}, trained
-        self._count = len(
-            trained.optimizer.param_groups
-        )  # groups that are added later are not compared
-        self._settings = self._present()
+        self._settings = self._present(trained)
 
     def check(self, *, warns: bool = True) -> None:
         """Compare the settings with those that were applied, at the end of a round.
@@ -46,9 +41,10 @@ class Applied:
         """
         if self._has_warned or self._trained is None or not warns:
             return
-        now = self._present()
-        for name, applied in self._settings.items():
-            if now[name] != applied:
+        for name, present in self._present(self._trained).items():
+            applied = self._settings[name]
+            now = present[: len(applied)]  # groups that were added since are not compared
+            if now != applied:
                 self._has_warned = True
                 _logger.warning(
                     "%s was applied as %s and is %s at the end of the round: something else writes it, "
@@ -56,18 +52,14 @@ class Applied:
                     "tuner, or, beside a scheduler, tune a multiplier with rates='multipliers'.",
                     name,
                     _shown(applied),
-                    _shown(now[name]),
+                    _shown(now),
                 )
                 return
 
-    def _present(self) -> dict[str, list[Any]]:
+    def _present(self, trained: Trained) -> dict[str, list[Any]]:
         """Return the written settings, one for each group; None in other groups."""
-        groups = (
-            [] if self._trained is None else self._trained.optimizer.param_groups[: self._count]
-        )
-        return {
-            name: [_written(group, key) for group in groups] for name, key in self._keys.items()
-        }
+        groups, keys = trained.optimizer.param_groups, self._keys.items()
+        return {name: [_written(group, key) for group in groups] for name, key in keys}
 
 
 def _written(group: Mapping[str, Any], key: str) -> Any:

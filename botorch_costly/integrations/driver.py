@@ -225,7 +225,8 @@ class Driver:
             ends_epoch: Whether an epoch ends here, with a step or without one.
             trained: Whether a batch was trained since the last call.
         """
-        self._accumulates = steps == 0 if trained else self._accumulates
+        if trained:
+            self._accumulates = steps == 0
         clock = self._clock
         if clock.done + steps < clock.enough and not ends_epoch:
             clock.done += steps  # most steps need no more
@@ -394,7 +395,6 @@ class Driver:
         return None if has_more else [global_generators()]
 
     def _apply(self) -> None:
-        trained, options = self._trained, self.options
-        if trained is None or (self.decision is None and self._final is None):
+        if self._trained is None or (self.decision is None and self._final is None):
             return
-        self._applied.write(self.config, trained, options)
+        self._applied.write(self.config, self._trained, self.options)

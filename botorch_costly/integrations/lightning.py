@@ -65,8 +65,8 @@ class TunerCallback(Decides, Callback):
         changed: Options of the tuner that may differ from those in the resumed checkpoint, such as
             ``["horizon"]`` to train for longer.
         device: Device of the kept states, such as the last good one; ``"cpu"`` saves memory of an
-            accelerator. That of each part if omitted. A part of
-            your own moves what it loads to its device, as those of torch do.
+            accelerator. That of each part if omitted. A part of your own moves what it loads to its
+            device, as those of torch do.
 
     Raises:
         HorizonExceededError: When training starts, if an earlier fit has played all rounds of the tuner.

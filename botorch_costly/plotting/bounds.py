@@ -42,9 +42,8 @@ def around(bounds: tuple[float, float], *, log: bool) -> tuple[float, float]:
     """
     low, high = bounds
     if log and high > 0:
-        low = (
-            low if low > 0 else high
-        )  # there is no 0 on the axis, which shows the upper bound alone
+        # There is no 0 on the axis, which then shows the upper bound alone.
+        low = low if low > 0 else high
         factor = (high / low) ** MARGIN
         return low / factor, high * factor
     return low - MARGIN * (high - low), high + MARGIN * (high - low)

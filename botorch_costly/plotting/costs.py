@@ -8,9 +8,10 @@ from botorch_costly.plotting.style import (
     BLACK,
     CYCLE,
     MARKERS,
+    WITHIN,
     columns_of,
     ensure_axes,
-    legend_columns,
+    legend_above,
 )
 
 if TYPE_CHECKING:
@@ -99,10 +100,9 @@ def _legend(ax: "Axes", handles: list[Any], names: list[str], *, is_own: bool) -
 
     Axes of the caller may have no room around them.
     """
-    place: dict[str, Any] = {"framealpha": 0.85, "edgecolor": "none"}
-    if is_own and max(map(len, names)) <= _NARROW:
-        place = {"frameon": False, "loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
-    elif is_own:
-        place = {"frameon": False, "loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}
-        place |= {"ncols": legend_columns(names), "fontsize": "small"}
-    ax.legend(handles, names, **place)
+    if not is_own:
+        ax.legend(handles, names, **WITHIN)
+    elif max(map(len, names)) > _NARROW:
+        legend_above(ax, (handles, names))
+    else:
+        ax.legend(handles, names, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))

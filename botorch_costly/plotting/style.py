@@ -18,6 +18,10 @@ CYCLE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)  # yellow is too pa
 BROWN, GREY, PALE = "#7A4A21", "#777777", "#BBBBBB"
 REASONS = (*CYCLE, YELLOW, BROWN)  # ticks are wide enough for yellow
 _NARROW = 48  # longest label, in characters, for a legend of two columns
+WITHIN: Any = {
+    "framealpha": 0.85,
+    "edgecolor": "none",
+}  # of a legend within the panel, on white ground
 _LINE = 16  # longest line of a panel's label, in characters
 MARKERS = "osD^vP*"  # distinguish curves in addition to their colours
 
@@ -56,14 +60,15 @@ def stack(panels: int, height: float = 1.6) -> "list[Axes]":
     return list(figure.subplots(panels, 1, sharex=True, squeeze=False)[:, 0])
 
 
-def legend_above(ax: "Axes") -> None:
-    """Place the legend above the panel, where it hides nothing, in two columns if they fit."""
-    handles, labels = ax.get_legend_handles_labels()
-    options: Any = {
-        "loc": "lower right",
-        "bbox_to_anchor": (1.0, 1.0),
-        "ncols": legend_columns(labels),
-    }
+def legend_above(ax: "Axes", named: "tuple[list[Any], list[str]] | None" = None) -> None:
+    """Place the legend above the panel, where it hides nothing, in two columns if they fit.
+
+    Args:
+        ax: The panel.
+        named: Handles and their labels; all of the panel if omitted.
+    """
+    handles, labels = ax.get_legend_handles_labels() if named is None else named
+    options: Any = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": _columns(labels)}
     ax.legend(handles, labels, fontsize="small", frameon=False, **options)
 
 
@@ -78,16 +83,15 @@ def legend(ax: "Axes", *, is_own: bool) -> None:
     if is_own:
         legend_above(ax)
     else:
-        ax.legend(fontsize="small", framealpha=0.85, edgecolor="none")
+        ax.legend(fontsize="small", **WITHIN)
 
 
 def height_above(labels: Sequence[str]) -> float:
     """Return the height of a legend above a panel, in inches."""
-    return 0.19 * -(-len(labels) // legend_columns(labels))
+    return 0.19 * -(-len(labels) // _columns(labels))
 
 
-def legend_columns(labels: Sequence[str]) -> int:
-    """Return the number of columns of a legend above a panel."""
+def _columns(labels: Sequence[str]) -> int:
     return 2 if len(labels) > 1 and all(len(label) <= _NARROW for label in labels) else 1
 
 

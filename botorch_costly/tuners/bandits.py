@@ -127,9 +127,8 @@ class BanditStrategy(AskedStrategy):
         complete = all(outcome.round in self._advised for outcome in rewarded)
         estimated = RewardRange.from_rewards(rewards) if self._estimates and complete else assumed
         strategy = self._player.policy.strategy
-        matters = (
-            strategy.assumes_range if self._estimates else strategy.bounded
-        )  # which clips them
+        # A range that is given matters to a strategy that clips rewards alone.
+        matters = strategy.assumes_range if self._estimates else strategy.bounded
         if matters and not self._has_warned:
             self._has_warned = True
             advice = "say where they lie: rewards=RewardRange(low, high)"

@@ -24,6 +24,17 @@ def attribute(name: str | None) -> str | None:
     return name
 
 
+def reported(trial: Any, first_step: int) -> dict[int, float]:
+    """Return the reported values of a trial by iteration, those of the trial or not, from 1 on.
+
+    Args:
+        trial: The trial.
+        first_step: Step of the report after the first iteration.
+    """
+    steps = trial.intermediate_values.items()
+    return {step + 1 - first_step: float(value) for step, value in steps}
+
+
 class Outcomes:
     """Reads the outcomes of trials.
 
@@ -58,7 +69,7 @@ class Outcomes:
         if self._iterations is None:
             return {}
         last, steps = trial.params.get(self._iterations, 0), trial.intermediate_values
-        curve = {step + 1 - self._first_step: float(value) for step, value in steps.items()}
+        curve = reported(trial, self._first_step)
         within = {i: value for i, value in curve.items() if 1 <= i <= last}
         if len(within) < len(curve):
             self._warn(

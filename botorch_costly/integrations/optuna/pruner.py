@@ -72,9 +72,8 @@ class CurvePruner(BasePruner):
         self._startup = check_count("startup", startup, minimum=2)
         self._curves = StudyCurves(iterations, self._first_step, attribute(cost))
         self._ladder = Ladder(1)
-        self._known: tuple[str, dict[str, Any]] | None = (
-            None  # name of a study, and its distributions
-        )
+        # Name of the study that the belief is of, and its distributions.
+        self._known: tuple[str, dict[str, Any]] | None = None
         self._rest_value: RestValue | None = None
         self._lock = threading.Lock()  # trials of one process may run in threads
 
@@ -119,10 +118,11 @@ class CurvePruner(BasePruner):
         space = {name: d for name, d in shared.items() if not d.single()}
         if not space or not space.keys() <= trial.params.keys():
             return False
+        distributions = Distributions(space)
         if self._rest_value is None or self._known != (name, space):
-            self._rest_value = RestValue(Distributions(space).space, self._ladder)
+            self._rest_value = RestValue(distributions.space, self._ladder)
             self._known = name, space
-        trainings = self._curves.read(listed, Distributions(space), sign)
+        trainings = self._curves.read(listed, distributions, sign)
         own = next((t for t in trainings if t.number == trial.number), None)
         if own is None or not own.may_go_on:
             return False

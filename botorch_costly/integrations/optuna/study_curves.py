@@ -9,6 +9,7 @@ from typing import Any
 from botorch_costly.errors import check_count
 from botorch_costly.integrations.offline import stored_number
 from botorch_costly.integrations.optuna.distributions import Distributions
+from botorch_costly.integrations.optuna.outcomes import reported
 from botorch_costly.tuners.curves.trainings import Training, Trainings
 
 _SHOWN = {"COMPLETE", "PRUNED", "FAIL", "RUNNING"}
@@ -47,14 +48,16 @@ class StudyCurves:
 
         Trials that lack a parameter, or have one outside of its distribution, are left out.
         """
-        pairs = [(t, distributions.config(t.params)) for t in trials if t.state.name in _SHOWN]
-        shown = [(t, c) for t, c in pairs if c is not None and self.length_of(t.params)]
-        curves = {trial.number: self._curve(trial, sign) for trial, _ in shown}
-        costs = _filled_in({t.number: (self._cost_of(t), len(curves[t.number])) for t, _ in shown})
+        known = [trial for trial in trials if trial.state.name in _SHOWN]
+        read = [(t, distributions.config(t.params), self.length_of(t.params)) for t in known]
+        shown = [(t, c, length) for t, c, length in read if c is not None and length is not None]
+        curves = {trial.number: self._curve(trial, length, sign) for trial, _, length in shown}
+        paid = {t.number: (self._cost_of(t), len(curves[t.number])) for t, *_ in shown}
+        costs = _filled_in(paid)
         trainings = Trainings(
             distributions.space.encode, lambda config: self.length_of(config) or 1, sign
         )
-        for trial, config in shown:
+        for trial, config, length in shown:
             curve, last = curves[trial.number], self._last(trial)
             diverged = not math.isfinite(last) if last is not None else trial.state.name == "FAIL"
             if not curve and not diverged:
@@ -63,7 +66,7 @@ class StudyCurves:
                 trial.number,
                 config,
                 distributions.space.encode(config).double(),
-                int(self.length_of(trial.params) or 1),
+                length,
                 curve,
                 paid=costs[trial.number],
                 iterations=len(curve),
@@ -79,11 +82,10 @@ class StudyCurves:
         reports = trial.intermediate_values
         return float(reports[max(reports)]) if reports else None
 
-    def _curve(self, trial: Any, sign: float) -> tuple[float, ...]:
+    def _curve(self, trial: Any, length: int, sign: float) -> tuple[float, ...]:
         """Return a reward for each iteration so far, NaN without a finite report."""
-        length = self.length_of(trial.params) or 1
-        steps = trial.intermediate_values.items()
-        shown = {step + 1 - self._first_step: sign * float(value) for step, value in steps}
+        reports = reported(trial, self._first_step)
+        shown = {iteration: sign * value for iteration, value in reports.items()}
         if trial.state.name == "COMPLETE":
             shown.setdefault(length, sign * float(trial.value))
         last = max((i for i in shown if 1 <= i <= length), default=0)

@@ -1,4 +1,4 @@
-"""What the rest of a training is worth beside a new one, where an engine chooses the configurations."""
+"""Value of the rest of a training beside a new one, whose configuration an engine chooses."""
 
 import torch
 from torch import Tensor

@@ -40,8 +40,10 @@ _STARTS, _STEPS = 4, 15  # of the local search
 _SAME_IN_DESIGN = 1e-6  # distance of two encodings in single precision
 _DOUBT = 0.5  # standard deviations that a recommended mean is ahead of others
 _HIGHEST, _FEWEST = 1 / 3, 16  # share and least number of configurations, by their highest fidelity
-_AHEAD = 0.8  # share of the values, at no higher fidelities, that one of the others is ahead of
-_ROUNDING = 1e-12  # relative error of a quantile
+_AHEAD, _OF = (
+    4,
+    5,
+)  # four of five other values, at no higher fidelities, are behind one of the others
 _LARGEST = 1e150  # size of values: their squares are finite
 
 
@@ -254,8 +256,7 @@ def recommendable(
     those with a finite value may.
     """
     dim, values = configs.shape[-1], values.to(configs.device)
-    its = (configs.unsqueeze(1) - points[:, :dim]).abs().amax(-1) <= SAME  # m x n
-    fidelity, finite = points[:, dim:].sum(-1), values.isfinite()
+    its, fidelity, finite = _tried(configs, points), points[:, dim:].sum(-1), values.isfinite()
     succeeded, failed = (
         torch.where(its & which, fidelity, -torch.inf).amax(-1) for which in (finite, ~finite)
     )
@@ -277,8 +278,8 @@ def supported(configs: Tensor, points: Tensor, values: Tensor, allowed: Tensor) 
     data led to. Arguments are those of ``recommendable`` and its result; one that is allowed remains.
     """
     dim, values = configs.shape[-1], values.to(configs.device)
-    known, fidelity = values.isfinite(), points[:, dim:].sum(-1)
-    its = known & ((configs.unsqueeze(1) - points[:, :dim]).abs().amax(-1) <= SAME)  # m x n
+    fidelity, known = points[:, dim:].sum(-1), values.isfinite()
+    its = known & _tried(configs, points)
     reached = torch.where(its, fidelity, -torch.inf).amax(-1)
     highest = reached[allowed].sort(descending=True).values
     kept = min(max(_FEWEST, math.ceil(_HIGHEST * len(highest))), len(highest))
@@ -286,11 +287,14 @@ def supported(configs: Tensor, points: Tensor, values: Tensor, allowed: Tensor) 
 
     level = reached.unsqueeze(-1)
     best = torch.where(its & (fidelity >= level - SAME), values, -torch.inf).amax(-1)
-    rivals = torch.where(known & (fidelity <= level + SAME), values, torch.nan)
-    least = rivals.nanquantile(_AHEAD, dim=-1)
-    # One that is the quantile is ahead, whatever rounding made of the quantile.
-    ahead = best >= least - _ROUNDING * least.abs()
-    return allowed & (upper | ahead)
+    rivals = known & (fidelity <= level + SAME)  # and itself
+    others, behind = rivals.sum(-1) - 1, (rivals & (values <= best.unsqueeze(-1))).sum(-1) - 1
+    return allowed & (upper | (_OF * behind >= _AHEAD * others))
+
+
+def _tried(configs: Tensor, points: Tensor) -> Tensor:
+    """Return which evaluations (``n x d``) are of which configuration (``m x dim``), bool, ``m x n``."""
+    return (configs.unsqueeze(1) - points[:, : configs.shape[-1]]).abs().amax(-1) <= SAME
 
 
 def _tempered(seen: Evaluations[Any, Any]) -> TemperedData:

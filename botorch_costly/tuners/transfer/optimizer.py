@@ -218,12 +218,8 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
         shares = [d.share for d in self.decisions if d.share is not None and d.weights]
         if not shares:
             return []
-        way = (
-            f"went from {shares[0]:.2f} to {shares[-1]:.2f}"
-            if len(shares) > 1
-            else f"is {shares[0]:.2f}"
-        )
-        return [f"The share of the earlier tasks in the choices {way}."]
+        before = f"went from {shares[0]:.2f} to" if len(shares) > 1 else "is"
+        return [f"The share of the earlier tasks in the choices {before} {shares[-1]:.2f}."]
 
 
 def _ranks(values: Tensor) -> Tensor:

@@ -62,8 +62,8 @@ class Session(Around[TwinDecision]):
         clock: Function that returns seconds.
         seed: Seed of all random draws.
         device: Device of the copies; ``"cpu"`` saves memory of an accelerator. That of each part if
-            omitted. A part of
-            your own moves what it loads to its device, as those of torch do.
+            omitted. A part of your own moves what it loads to its
+            device, as those of torch do.
         keep_best: Whether the state of the best query is copied as well, for ``restore_best``. By default
             the result of a run is its last state, which has been trained to its end.
 

@@ -64,3 +64,8 @@ def play_cheap(tuner, rounds):
         if decision.round % 3 == 0:
             tuner.tell(decision, reward_of(decision))
     return tuner
+
+
+def history(client, run, name):
+    """Step and value of everything that was logged of a metric."""
+    return [(one.step, one.value) for one in client.get_metric_history(run, name)]

@@ -7,7 +7,14 @@ import pytest
 
 from botorch_costly.integrations.loggers import Logger
 from tests.integrations.launching import ROOT
-from tests.integrations.loggers.playing import Memory, cheap, logged, play, play_cheap
+from tests.integrations.loggers.playing import (
+    Memory,
+    cheap,
+    history,
+    logged,
+    play,
+    play_cheap,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # the trackers' own
 
@@ -23,24 +30,6 @@ def defined(name):
     exec(compile(block, "trackers.md", "exec"), names)
     assert len(block.split(f"class {name}")[1].strip().splitlines()) <= 10
     return names[name]
-
-
-@pytest.fixture
-def store(tmp_path, monkeypatch):
-    """MLflow with a store of files, as it is until version 4, and a reader of it."""
-    mlflow = pytest.importorskip("mlflow", reason="needs mlflow")
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # asked for by newer versions
-    monkeypatch.chdir(tmp_path)
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"file://{tmp_path}/store")
-    yield mlflow, mlflow.MlflowClient(f"file://{tmp_path}/store")
-    mlflow.end_run()
-    mlflow.set_tracking_uri(before)
-
-
-def history(client, run, name):
-    """Step and value of everything that was logged of a metric."""
-    return [(one.step, one.value) for one in client.get_metric_history(run, name)]
 
 
 def test_mlflow_reads_what_was_logged(store):

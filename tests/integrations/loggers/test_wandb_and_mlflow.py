@@ -15,7 +15,7 @@ from botorch_costly.integrations.loggers import (
     mlflow as mlflow_module,
     wandb as wandb_module,
 )
-from tests.integrations.loggers.playing import Memory, cheap, play_cheap
+from tests.integrations.loggers.playing import Memory, cheap, history, play_cheap
 
 
 class Run:
@@ -156,25 +156,16 @@ def test_weights_and_biases_takes_it_offline(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # the library's own
-def test_mlflow_reads_back_what_was_logged(tmp_path, monkeypatch):
-    library = pytest.importorskip("mlflow", reason="needs the extra botorch_costly[mlflow]")
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # asked for by newer versions
-    monkeypatch.chdir(tmp_path)
-    before = library.get_tracking_uri()
-    library.set_tracking_uri(f"file://{tmp_path}/store")
+def test_mlflow_reads_back_what_was_logged(store):
+    library, client = store
     memory = Memory()
-    try:
-        run = library.start_run().info.run_id
-        library.end_run()
-        with cheap(MlflowLogger(run), memory) as tuner:
-            play_cheap(tuner, 6)
-        failing(MlflowLogger(run, prefix="second"), names=("größe[2]",))
-        client = library.MlflowClient()
-        assert library.active_run() is None
-        for name in {name for entry in memory.entries for name in entry.numbers()}:
-            read = [(m.step, m.value) for m in client.get_metric_history(run, f"tuning/{name}")]
-            sent = [(e.round, e.numbers()[name]) for e in memory.entries if name in e.numbers()]
-            assert read == sent
-        assert client.get_metric_history(run, "second/config/gr__e_2_")
-    finally:
-        library.set_tracking_uri(before)
+    run = library.start_run().info.run_id
+    library.end_run()
+    with cheap(MlflowLogger(run), memory) as tuner:
+        play_cheap(tuner, 6)
+    failing(MlflowLogger(run, prefix="second"), names=("größe[2]",))
+    assert library.active_run() is None
+    for name in {name for entry in memory.entries for name in entry.numbers()}:
+        sent = [(e.round, e.numbers()[name]) for e in memory.entries if name in e.numbers()]
+        assert history(client, run, f"tuning/{name}") == sent
+    assert client.get_metric_history(run, "second/config/gr__e_2_")
