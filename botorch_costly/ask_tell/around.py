@@ -36,6 +36,11 @@ class Around(Generic[D]):
         return horizon
 
     @property
+    def is_over(self) -> bool:
+        """Whether ``ask`` has nothing left."""
+        return bool(self.tuner.is_over)
+
+    @property
     def maximize(self) -> bool:
         """Whether larger values are better."""
         return bool(self.tuner.maximize)
@@ -118,10 +123,10 @@ class Around(Generic[D]):
 
 
 def warn_if_over(tuner: Any) -> None:
-    """Warn that a loop over the rounds of a tuner does nothing, if all of them have been asked for."""
-    if tuner.horizon is not None and len(tuner.decisions) >= tuner.horizon:
+    """Warn that a loop over the rounds of a tuner does nothing, if none are left."""
+    if tuner.is_over:
         _logger.warning(
-            "All %d rounds have been asked for: this loop does nothing. Make a new tuner for another "
-            "run, or load this run with a longer horizon and changed=['horizon'].",
-            tuner.horizon,
+            "No round is left after %d: this loop does nothing. Make a new tuner for another run, or "
+            "load this run with a longer horizon and changed=['horizon'].",
+            len(tuner.decisions),
         )

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.evaluations import sign_of
+from botorch_costly.ask_tell.serial import Serial
 from botorch_costly.ask_tell.surroundings import shield
 from botorch_costly.parameters import Integer, Plain, Real
 from botorch_costly.plain import listed
@@ -104,7 +105,7 @@ class SearchDiagnosis:
         return lines
 
 
-class Diagnosed:
+class Diagnosed(Serial):
     """An optimizer that says what its evaluations show."""
 
     def diagnose(self: Any) -> Any:

@@ -8,10 +8,10 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor
 
+from botorch_costly.ask_tell.clocks import Clocks
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.points import SAME, among
-from botorch_costly.ask_tell.round_tariff import RoundTariff
 from botorch_costly.ask_tell.tariff import Stock
 from botorch_costly.errors import check
 from botorch_costly.records import Decision, Observation
@@ -37,7 +37,7 @@ class Evaluations(Generic[D, T]):
         domain: Domain of the settings.
         ledger: Ledger of the run.
         sign: Result of ``sign_of``.
-        tariff: Clock of the rounds, if queries take a share of it.
+        clocks: Limits of the clock.
         horizon: Largest number of suggestions; None if unknown.
     """
 
@@ -46,11 +46,11 @@ class Evaluations(Generic[D, T]):
         domain: Domain,
         ledger: Ledger[D, T],
         sign: float,
-        tariff: RoundTariff | None = None,
+        clocks: Clocks | None = None,
         horizon: int | None = None,
     ) -> None:
         self.domain, self.sign, self._ledger = domain, sign, ledger
-        self._tariff, self._horizon = tariff, horizon
+        self._clocks, self._horizon = Clocks() if clocks is None else clocks, horizon
         self._latest: T | None = None  # an outcome that the ledger is about to take
         self._encoded: dict[int, Tensor] = {}  # points by number; what the ledger has entered stays
 
@@ -90,20 +90,24 @@ class Evaluations(Generic[D, T]):
     @property
     def stock(self) -> Stock:
         """Queries that the share of the clock affords before the next round; all without a share."""
-        tariff = self._tariff
-        if tariff is None:
+        if self._clocks.overhead is None:
             return Stock()
-        return tariff.stock_in(len(self), self._horizon, len(self.pending))
+        return self._clocks.stock_in(len(self), self._rounds, len(self.pending))
 
     @property
     def left(self) -> int | None:
-        """Rounds that are left, the next one included; None if unknown."""
-        return None if self._horizon is None else self._horizon - len(self)
+        """Rounds that are expected to be left, the next one included; None if unknown."""
+        rounds = self._rounds
+        return None if rounds is None else rounds - len(self)
+
+    @property
+    def _rounds(self) -> int | None:
+        return self._clocks.rounds(len(self), self._horizon)
 
     @property
     def may_decide(self) -> bool:
         """Whether the tuner's own time keeps to its part of the share of the clock."""
-        return self._tariff is None or self._tariff.affords_decision
+        return self._clocks.affords_decision
 
     def suggestion(self, number: int) -> D:
         """Return a suggestion that is kept."""

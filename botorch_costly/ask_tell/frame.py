@@ -9,13 +9,14 @@ from typing import Any, ClassVar, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from botorch_costly.ask_tell.clocks import Clocks
 from botorch_costly.ask_tell.diagnosis import Diagnosed
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.earlier_names import EarlierNames
 from botorch_costly.ask_tell.evaluations import Evaluations, sign_of
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.protocol import Tells
-from botorch_costly.ask_tell.round_tariff import RoundTariff
+from botorch_costly.ask_tell.recorded import Recorded
 from botorch_costly.ask_tell.saving import read, save
 from botorch_costly.ask_tell.serial import Whole
 from botorch_costly.ask_tell.state import (
@@ -44,7 +45,7 @@ T = TypeVar("T", bound=Observation)
 R = TypeVar("R")
 
 
-class Frame(Whole, EarlierNames, Diagnosed, ABC, Generic[D, T]):
+class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], ABC, Generic[D, T]):
     """A strategy that is asked for suggestions and told their outcomes.
 
     A suggestion may be told late, in any order, or never. A refused or interrupted call changes nothing.
@@ -58,7 +59,7 @@ class Frame(Whole, EarlierNames, Diagnosed, ABC, Generic[D, T]):
         options: Further options that a state must have been made with, by name.
         start: Configuration of the first suggestion, if one is known to be good.
         kept: Number of the latest suggestions that are kept; all if omitted.
-        tariff: Clock of the rounds, of which queries take a share; no clock is read without one.
+        clocks: Seconds that the run may take, and the share of queries; no limits if omitted.
 
     Attributes:
         tells: Kind of the outcome that ``tell`` takes.
@@ -73,8 +74,8 @@ class Frame(Whole, EarlierNames, Diagnosed, ABC, Generic[D, T]):
     queries_last: bool = False
     records: ClassVar[tuple[type[Any], type[Any]]] = (Decision, Observation)
 
-    _changeable: ClassVar[tuple[str, ...]] = ("horizon",)  # options, or groups of them; () for all
-    _missing: ClassVar[Mapping[str, Any]] = {"reward": None, "failed": False, "seconds": None}
+    # Options, or groups of them, that may change; () for all.
+    _changeable: ClassVar[tuple[str, ...]] = ("horizon", "seconds")
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class Frame(Whole, EarlierNames, Diagnosed, ABC, Generic[D, T]):
         options: Mapping[str, Any] | None = None,
         start: Mapping[str, Plain] | None = None,
         kept: int | None = None,
-        tariff: RoundTariff | None = None,
+        clocks: Clocks | None = None,
     ) -> None:
         self.space, self.fidelities, self.maximize = domain.space, domain.fidelities, maximize
         self.horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
@@ -94,8 +95,9 @@ class Frame(Whole, EarlierNames, Diagnosed, ABC, Generic[D, T]):
         self._domain, self._strategy = domain, strategy
         self._begins_at = None if start is None else FrozenConfig(domain.space.canonical(start))
         named = {"start": self._begins_at, **self._own_options(), **(options or {})}
-        self._header = header(type(self), domain.space, {**named, "horizon": self.horizon})
-        self._kept, self._tariff = kept, tariff
+        self._kept, self._clocks = kept, Clocks() if clocks is None else clocks
+        ends = {"horizon": self.horizon, "seconds": self.seconds}
+        self._header = header(type(self), domain.space, {**named, **ends})
         self._ledger = self._empty_ledger()
         self._seen: Evaluations[D, T] = self._evaluations(self._ledger)
 
@@ -107,7 +109,7 @@ class Frame(Whole, EarlierNames, Diagnosed, ABC, Generic[D, T]):
         return Ledger(*self.records, self._kept, told=_NOUNS[self.tells])
 
     def _evaluations(self, ledger: Ledger[D, T]) -> Evaluations[D, T]:
-        return Evaluations(self._domain, ledger, self._sign, self._tariff, self.horizon)
+        return Evaluations(self._domain, ledger, self._sign, self._clocks, self.horizon)
 
     def _own_options(self) -> dict[str, Any]:
         """Return the options that a state knows beside those of the constructor's ``options``."""
@@ -123,14 +125,14 @@ class Frame(Whole, EarlierNames, Diagnosed, ABC, Generic[D, T]):
         """Return the next suggestion. An error or an interrupt changes nothing.
 
         Raises:
-            HorizonExceededError: If all suggestions of the horizon, or of a list, have been asked for.
+            HorizonExceededError: If all suggestions of the horizon, or of a list, have been asked for, or
+                the seconds have passed.
         """
         return self._whole("ask", self._next)
 
     def _snapshot(self, action: Action) -> Undo:
         """Return a function that restores strategy and clock, if an action is not completed."""
-        undo = self._strategy.snapshot(action, self._seen)
-        return undo if self._tariff is None else both(undo, self._tariff.snapshot())
+        return both(self._strategy.snapshot(action, self._seen), self._clocks.snapshot())
 
     def _whole(self, action: Action, call: Callable[[], R]) -> R:
         """Return a call's result; if it raises, the strategy is as before.
@@ -146,19 +148,22 @@ class Frame(Whole, EarlierNames, Diagnosed, ABC, Generic[D, T]):
 
     def _next(self) -> D:
         """Enter the next suggestion, and return it."""
-        if self._tariff is not None:
-            self._tariff.begin_round()
-        number = self._ledger.next_within(self.horizon)
+        number = self._begin_round()
         proposal = self._strategy.next(self._seen, self._begins_at)
         if self.queries_last and number + 1 == self.horizon:
             proposal = self._queried(proposal)
         # Inside a run a query is told before the next one; other outcomes may be late.
         return self._enter(self._suggestion(number, proposal), self.tells in ("gain", "metric"))
 
+    def _begin_round(self) -> int:
+        """Return the number of the round that begins; raise if neither rounds nor time are left."""
+        number = self._ledger.next_within(self.horizon)
+        self._clocks.begin_round(number)
+        return number
+
     def _enter(self, suggestion: D, awaited: bool = False) -> D:
         self._strategy.entered(suggestion, self._seen)
-        if self._tariff is not None:
-            self._tariff.decided()
+        self._clocks.decided()
         self._ledger.suggest(suggestion, awaited=awaited)
         return suggestion
 
@@ -184,9 +189,7 @@ class Frame(Whole, EarlierNames, Diagnosed, ABC, Generic[D, T]):
 
         def learn() -> None:
             self._strategy.learn(outcome, self._seen.with_outcome(outcome), *details)
-            if self._tariff is not None:
-                self._tariff.tell(self._queries_of(outcome), outcome.seconds)
-                self._tariff.decided()
+            self._clocks.tell(self._queries_of(outcome), outcome.seconds)
             self._ledger.tell(outcome)
 
         self._whole("note", learn)
@@ -209,7 +212,7 @@ class Frame(Whole, EarlierNames, Diagnosed, ABC, Generic[D, T]):
             The suggestion to tell. Until then it is pending, like one that was asked for.
 
         Raises:
-            HorizonExceededError: If all suggestions of the horizon have been asked for.
+            HorizonExceededError: If all suggestions of the horizon have been asked for, or time is over.
             InvalidConfigError: If the setting does not belong to the domain. The optimizer is unchanged.
         """
         number = self._ledger.next_within(self.horizon)
@@ -220,8 +223,7 @@ class Frame(Whole, EarlierNames, Diagnosed, ABC, Generic[D, T]):
 
     def _enqueue(self, suggestion: D) -> D:
         def enter() -> D:
-            if self._tariff is not None:
-                self._tariff.begin_round()
+            self._begin_round()
             return self._enter(suggestion)
 
         return self._whole("note", enter)
@@ -249,7 +251,22 @@ class Frame(Whole, EarlierNames, Diagnosed, ABC, Generic[D, T]):
     @property
     def overhead(self) -> float | None:
         """Largest share of the clock that queries and the optimizer may take; None without a limit."""
-        return None if self._tariff is None else self._tariff.share
+        return self._clocks.overhead
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds that the run may take, from the first ``ask`` on; None without a limit."""
+        return self._clocks.seconds
+
+    @property
+    def is_over(self) -> bool:
+        """Whether ``ask`` has nothing left: all suggestions of the horizon are made, or time is over."""
+        return self._clocks.is_over or self._seen.left == 0
+
+    @property
+    def expected_rounds(self) -> int | None:
+        """Rounds that the run is expected to have; None if unknown."""
+        return self._clocks.rounds(len(self._ledger), self.horizon)
 
     def best(self) -> dict[str, Plain] | None:
         """Return the configuration with the best value told; None before the first finite value."""
@@ -284,41 +301,6 @@ class Frame(Whole, EarlierNames, Diagnosed, ABC, Generic[D, T]):
         mean, std = posterior
         return self._sign * mean.detach(), std.detach()
 
-    @property
-    def decisions(self) -> tuple[D, ...]:
-        """The suggestions so far, by number, as far as they are kept."""
-        return self._ledger.suggestions
-
-    @property
-    def observations(self) -> tuple[T, ...]:
-        """The outcomes so far, by number, as far as their suggestions are kept."""
-        return self._ledger.outcomes
-
-    @property
-    def pending(self) -> tuple[D, ...]:
-        """The queried suggestions that have not been told, as far as they are kept."""
-        return self._seen.pending
-
-    @property
-    def queries(self) -> int:
-        """Number of queries paid for: those decided on, and other rounds that were told anyway."""
-        return self._ledger.queries
-
-    @property
-    def failed_queries(self) -> int:
-        """Number of queries without a finite outcome."""
-        return self._ledger.failed_queries
-
-    @property
-    def total_cost(self) -> float:
-        """Sum of the costs of all outcomes; of the seconds where ``tell`` takes no cost."""
-        return self._ledger.total_cost
-
-    @property
-    def history(self) -> list[dict[str, Any]]:
-        """One plain dictionary per suggestion, ready for a data frame."""
-        return self._ledger.history(self._missing)
-
     def summary(self) -> str:
         """Return a few lines on the evaluations, their cost and the best configuration."""
         evaluations, pending = len(self.observations), len(self.pending)
@@ -331,9 +313,8 @@ class Frame(Whole, EarlierNames, Diagnosed, ABC, Generic[D, T]):
         return "\n".join([*lines, *self._on_the_clock()])
 
     def _on_the_clock(self, per_round: int = 1) -> list[str]:
-        """Return a sentence on the share of the clock that queries took, if there is one."""
-        rounds = len(self._ledger)
-        return [] if self._tariff is None else [self._tariff.summary(rounds, per_round)]
+        """Return a sentence for each limit of the clock that there is."""
+        return self._clocks.summary(len(self._ledger), per_round)
 
     # -- the state --------------------------------------------------------------------------------
 
@@ -357,11 +338,10 @@ class Frame(Whole, EarlierNames, Diagnosed, ABC, Generic[D, T]):
 
         The state knows the options of the constructor: build the optimizer in the same way and load it.
         """
-        tariff = {} if self._tariff is None else {"tariff": self._tariff.state_dict()}
         return {
             "header": dict(self._header),
             "ledger": self._ledger.state_dict(),
-            **tariff,
+            **self._clocks.state_dict(),
             **self._strategy.state_dict(),
         }
 
@@ -383,9 +363,7 @@ class Frame(Whole, EarlierNames, Diagnosed, ABC, Generic[D, T]):
         try:
             ledger = self._empty_ledger()
             ledger.load_state_dict(state["ledger"])
-            had_share = state["header"].get("overhead", "None") != "None"
-            if self._tariff is not None and had_share:
-                self._tariff.load_state_dict(state["tariff"])
+            self._clocks.load_state_dict(state)
             seen = self._evaluations(ledger)
             self._strategy.load_state_dict(state)
             self._strategy.restored(seen, same_options=not changed)

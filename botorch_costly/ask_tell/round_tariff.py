@@ -2,11 +2,10 @@
 
 import copy
 import math
-from collections.abc import Callable
 from typing import Any
 
 from botorch_costly.ask_tell.state import Undo, states_of
-from botorch_costly.ask_tell.tariff import Stock, Tariff, check_overhead
+from botorch_costly.ask_tell.tariff import Stock, Tariff
 
 
 class RoundTariff(Tariff):
@@ -126,12 +125,3 @@ class RoundTariff(Tariff):
     def __setstate__(self, state: dict[str, Any]) -> None:
         Tariff.__init__(self, state["share"], state["clock"])
         self.load_state_dict(state["state"])
-
-
-def tariff_of(overhead: float | None, clock: Callable[[], float]) -> RoundTariff | None:
-    """Return the tariff of a tuner; None without an overhead.
-
-    Raises:
-        InvalidArgumentError: If the overhead is no number in (0, 1].
-    """
-    return None if overhead is None else RoundTariff(check_overhead(overhead), clock)

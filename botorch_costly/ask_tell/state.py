@@ -20,6 +20,7 @@ STATE_VERSION = 5
 _ONCE = {
     "dtype": "torch.float64",
     "overhead": "None",
+    "seconds": "None",
     "start": "None",
     "tasks": repr(digest_of([])),
     "robust.summed": "False",

@@ -74,8 +74,9 @@ def _of_online(saved: Saved) -> str:
 
 
 def _of_twins(saved: Saved) -> str:
-    names = ("horizon", "start", "metric", "queries", "seed")
-    tuner = TwinTuner(saved.space, **{name: _option(saved.header, name) for name in names})
+    names = ("horizon", "start", "metric", "queries", "seed", "seconds")
+    named = [name for name in names if name in saved.header]  # earlier states have no seconds
+    tuner = TwinTuner(saved.space, **{name: _option(saved.header, name) for name in named})
     tuner.load_state_dict(saved.state, changed=["overhead"])
     return str(tuner.diagnose())
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from botorch_costly.ask_tell.clocks import Clocks
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.optimizer import GainOptimizer
@@ -161,6 +162,7 @@ class BanditTuner(GainOptimizer[Decision]):
     Args:
         space: Finite search space; each configuration is an arm.
         horizon: Rounds of the run; ``None`` if unknown, which some query rules do not support.
+        seconds: Seconds that the run may take, from the first ``ask`` on; no limit if omitted.
         start: Arm of the first round, which is queried, if one is known to be good.
         strategy: Rule that chooses the arm; :class:`botorch_costly.bandits.GPUCB` if omitted.
         query: Rule that decides on queries; ``ConfidenceQuery(0.95)`` if omitted, as in the paper's table
@@ -192,7 +194,7 @@ class BanditTuner(GainOptimizer[Decision]):
 
     predicts: bool = True
 
-    _changeable = ("horizon", "query")
+    _changeable = ("horizon", "query", "seconds")
 
     def __init__(
         self,
@@ -204,6 +206,7 @@ class BanditTuner(GainOptimizer[Decision]):
         query: QueryRule | None = None,
         rewards: RewardRange | None = None,
         unqueried_play: UnqueriedPlay = "acquisition",
+        seconds: float | None = None,
         seed: int = 0,
         device: torch.device | str = "cpu",
     ) -> None:
@@ -224,7 +227,14 @@ class BanditTuner(GainOptimizer[Decision]):
         options = {"strategy": policy.strategy, "query": policy.rule, "rewards": policy.rewards}
         options |= {"unqueried_play": unqueried_play, "seed": seed}
         played = BanditStrategy(space, player, estimates=rewards is None)
-        super().__init__(Domain(space), played, horizon=horizon, options=options, start=start)
+        super().__init__(
+            Domain(space),
+            played,
+            horizon=horizon,
+            options=options,
+            start=start,
+            clocks=Clocks(seconds),
+        )
 
     def _check_variance(self, variance: float) -> None:
         expected = "0, for all rewards of an arm are alike; OnlineTuner takes arms and variances"

@@ -1,8 +1,10 @@
 """Baselines: one configuration for the whole run, or a random one in every round."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
+from botorch_costly.ask_tell.clocks import Clocks
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import Evaluations
 from botorch_costly.ask_tell.optimizer import GainOptimizer
@@ -67,16 +69,26 @@ class _Unlearning(GainOptimizer[Decision]):
         horizon: int | None,
         options: Mapping[str, Any],
         start: Mapping[str, Plain] | None = None,
+        *,
+        seconds: float | None,
     ) -> None:
-        valid = horizon is not None or not space.is_scheduled
-        check(valid, "horizon", "the rounds of the run, for a Scheduled parameter", horizon)
+        valid = horizon is not None or seconds is not None or not space.is_scheduled
+        expected = "the rounds of the run, or its seconds=, for a Scheduled parameter"
+        check(valid, "horizon", expected, horizon)
         domain = Domain(space, allow_single=True)
-        super().__init__(domain, strategy, horizon=horizon, options=options, start=start)
+        super().__init__(
+            domain,
+            strategy,
+            horizon=horizon,
+            options=options,
+            start=start,
+            clocks=Clocks(seconds),
+        )
 
     def _suggestion(self, number: int, proposal: Proposal) -> Decision:
         config = proposal.config
         if proposal.reason != ENQUEUED:
-            share = 0.0 if self.horizon is None else number / self.horizon
+            share = min(number / (self.expected_rounds or math.inf), 1.0)
             config = self.space.scheduled(config, share)
         return Decision(number, config, query=proposal.query, reason=proposal.reason)
 
@@ -88,18 +100,25 @@ class FixedTuner(_Unlearning):
         space: Search space of the configuration.
         config: Configuration of every round; the peak of a ``Scheduled`` parameter.
         horizon: Rounds of the run; ``None`` if unknown.
+        seconds: Seconds that the run may take, from the first ``ask`` on; no limit if omitted.
 
     Raises:
         InvalidConfigError: If ``config`` does not belong to the space.
-        InvalidArgumentError: If a parameter is ``Scheduled`` and the horizon is unknown.
+        InvalidArgumentError: If a parameter is ``Scheduled``, and neither rounds nor seconds are given.
     """
 
     def __init__(
-        self, space: SearchSpace, config: Mapping[str, Plain], *, horizon: int | None = None
+        self,
+        space: SearchSpace,
+        config: Mapping[str, Plain],
+        *,
+        horizon: int | None = None,
+        seconds: float | None = None,
     ) -> None:
         check(isinstance(space, SearchSpace), "space", "a SearchSpace", space, InvalidSpaceError)
         self.config = FrozenConfig(space.canonical(config))
-        super().__init__(space, _Fixed(self.config), horizon, {"config": self.config})
+        options = {"config": self.config}
+        super().__init__(space, _Fixed(self.config), horizon, options, seconds=seconds)
 
     def best(self) -> dict[str, Plain]:
         """Return the configuration."""
@@ -112,12 +131,13 @@ class RandomTuner(_Unlearning):
     Args:
         space: Search space of the configurations.
         horizon: Rounds of the run; ``None`` if unknown.
+        seconds: Seconds that the run may take, from the first ``ask`` on; no limit if omitted.
         start: Configuration of the first round, which is queried, if one is known to be good; the peak of
             a ``Scheduled`` parameter.
         seed: Seed of all random draws.
 
     Raises:
-        InvalidArgumentError: If a parameter is ``Scheduled`` and the horizon is unknown.
+        InvalidArgumentError: If a parameter is ``Scheduled``, and neither rounds nor seconds are given.
         InvalidConfigError: If ``start`` does not belong to the space.
     """
 
@@ -127,8 +147,9 @@ class RandomTuner(_Unlearning):
         horizon: int | None = None,
         *,
         start: Mapping[str, Plain] | None = None,
+        seconds: float | None = None,
         seed: int = 0,
     ) -> None:
         check(isinstance(space, SearchSpace), "space", "a SearchSpace", space, InvalidSpaceError)
         seed = check_seed(seed)
-        super().__init__(space, _Random(seed), horizon, {"seed": seed}, start)
+        super().__init__(space, _Random(seed), horizon, {"seed": seed}, start, seconds=seconds)

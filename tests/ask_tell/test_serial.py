@@ -17,6 +17,8 @@ import torch
 import torch.multiprocessing
 
 import botorch_costly as bc
+from botorch_costly.ask_tell.earlier_names import EarlierNames
+from botorch_costly.ask_tell.serial import Serial
 from botorch_costly.bandits import UCB1, BanditPlayer, BanditPolicy
 from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.integrations.distributed import SharedTuner
@@ -130,6 +132,14 @@ def test_a_tuner_that_is_held_twice_is_one_tuner_in_a_copy():
     for copied in COPIES.values():
         shared = copied(Both(SharedTuner(tuner)))
         assert shared.around.tuner is shared.tuner
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_all_that_is_public_holds_the_lock(name):
+    """The earlier names call the present ones."""
+    for base in type(CASES[name].make(0)).__mro__:
+        public = [member for member in vars(base) if not member.startswith("_")]
+        assert not public or issubclass(base, Serial) or base is EarlierNames, (base, public)
 
 
 @pytest.fixture

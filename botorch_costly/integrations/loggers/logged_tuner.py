@@ -88,7 +88,7 @@ class LoggedTuner(Serial, Around[D]):
         return self._left()
 
     def _left(self) -> Iterator[D]:
-        while self.horizon is None or len(self.decisions) < self.horizon:
+        while not self.is_over:
             yield self.ask()
 
     def ask(self) -> D:

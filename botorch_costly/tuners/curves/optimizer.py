@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from botorch_costly.ask_tell.clocks import Clocks
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.evaluations import sign_of
 from botorch_costly.ask_tell.frame import Frame
@@ -61,6 +62,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
             training from scratch.
         start: Configuration whose training is begun first, if one is known to be good.
         horizon: Largest number of segments; ``None`` if unknown.
+        seconds: Seconds that the run may take, from the first ``ask`` on; no limit if omitted.
         maximize: Whether larger values are better.
         compression: Scores of curves as in BOIL, whose improvement per cost decides on configuration and
             length. If omitted, models of the ranks and of the growth of rewards decide.
@@ -116,6 +118,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         resumes: bool = True,
         start: Mapping[str, Plain] | None = None,
         horizon: int | None = None,
+        seconds: float | None = None,
         maximize: bool = True,
         compression: Compression | None = None,
         search: Search = _SEARCH,
@@ -153,7 +156,13 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         strategy = CurveStrategy(domain, wholes, ladder, chooser, sign, resumes=resumes)
         first = None if start is None else wholes.canonical(start)
         super().__init__(
-            domain, strategy, horizon=horizon, maximize=maximize, options=options, start=first
+            domain,
+            strategy,
+            horizon=horizon,
+            maximize=maximize,
+            options=options,
+            start=first,
+            clocks=Clocks(seconds),
         )
         self.predicts = compression is None  # scores of curves are in no unit of the values
         self._warned = False
@@ -313,7 +322,8 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         """Return a few lines on the trainings, their cost and the best configuration."""
         unit = "" if self._strategy.priced else " iterations"
         signal = self.early_signal(0.25)
-        return self._strategy.trainings.summary(len(self.pending), unit, signal)
+        trainings = self._strategy.trainings.summary(len(self.pending), unit, signal)
+        return "\n".join([trainings, *self._on_the_clock()])
 
     def _remarks(self) -> list[str]:
         signal = self.early_signal(0.25)

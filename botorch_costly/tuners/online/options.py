@@ -225,6 +225,7 @@ class Options:
     seed: int
     dtype: torch.dtype
     device: Any  # a torch.device after the check
+    seconds: float | None = None
     overhead: float | None = None
     clock: Callable[[], float] = time.perf_counter
 

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from botorch_costly.acquisition import UCB, AcquisitionFactory, at_round
 from botorch_costly.acquisition.factories import MakeAcquisition
+from botorch_costly.ask_tell.clocks import Clocks
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.optimizer import GainOptimizer
-from botorch_costly.ask_tell.round_tariff import tariff_of
 from botorch_costly.ask_tell.search import Search
 from botorch_costly.device import largest_reward
 from botorch_costly.errors import check_count
@@ -51,6 +51,7 @@ class OnlineTuner(GainOptimizer[Decision]):
     Args:
         space: Search space. A space of choices alone is a bandit over its combinations.
         horizon: Rounds of the run; ``None`` if unknown.
+        seconds: Seconds that the run may take, from the first ``ask`` on; no limit if omitted.
         query: Rule that decides whether the end of an interval is queried; by default each is.
         start: Configuration of the first intervals, such as your default; their ends are queried,
             regardless of the design.
@@ -119,6 +120,7 @@ class OnlineTuner(GainOptimizer[Decision]):
         search: Search | None = None,
         limits: Limits | None = None,
         maximize: bool = True,
+        seconds: float | None = None,
         overhead: float | None = None,
         clock: Callable[[], float] = time.perf_counter,
         seed: int = 0,
@@ -144,6 +146,7 @@ class OnlineTuner(GainOptimizer[Decision]):
                 seed=seed,
                 dtype=dtype,
                 device=device,
+                seconds=seconds,
                 overhead=overhead,
                 clock=clock,
             )
@@ -180,7 +183,7 @@ class OnlineTuner(GainOptimizer[Decision]):
             maximize=options.maximize,
             options=options.lasting,
             kept=limits.keep_rounds,
-            tariff=tariff_of(options.overhead, options.clock),
+            clocks=Clocks(options.seconds, options.overhead, options.clock),
         )
 
     @classmethod

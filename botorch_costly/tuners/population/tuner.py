@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import torch
 
+from botorch_costly.ask_tell.clocks import Clocks
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.frame import Frame
 from botorch_costly.ask_tell.protocol import Tells
-from botorch_costly.ask_tell.round_tariff import tariff_of
 from botorch_costly.device import largest_reward
 from botorch_costly.errors import InvalidShapeError, check, check_count, check_nonnegative
 from botorch_costly.parameters import Plain
@@ -44,6 +44,7 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         space: Search space of the configurations.
         horizon: Rounds of the run; ``None`` if unknown. Weights are copied between rounds. All members
             are queried after the last round, for one of them is handed over.
+        seconds: Seconds that the run may take, from the first ``ask`` on; no limit if omitted.
         members: Number of members, at least 2. They begin with equal weights.
         start: Configuration that is used without a tuner; the middle of the space if omitted.
         query: Rule that decides which members are queried: each is a candidate, and the configurations
@@ -85,7 +86,7 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
     records: ClassVar = (PopulationDecision, PopulationObservation)
 
     _strategy: PopulationStrategy
-    _changeable = ("horizon", "query", "overhead")
+    _changeable = ("horizon", "query", "overhead", "seconds")
     _missing: ClassVar = {**Frame._missing, "metrics": None, "variances": None}
 
     def __init__(
@@ -97,6 +98,7 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         start: Mapping[str, Plain] | None = None,
         query: QueryRule | None = None,
         metric: Kind = "loss",
+        seconds: float | None = None,
         overhead: float | None = None,
         clock: Callable[[], float] = time.perf_counter,
         seed: int = 0,
@@ -115,14 +117,14 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         )
         options: dict[str, Any] = {"members": members, "start": self.start}
         options |= {"query": self.query, "metric": metric, "seed": seed}
-        tariff = tariff_of(overhead, clock)
+        clocks = Clocks(seconds, overhead, clock)
         super().__init__(
             domain,
             strategy,
             horizon=horizon,
             maximize=metric != "loss",
-            options=options | {"overhead": tariff and tariff.share},
-            tariff=tariff,
+            options=options | {"overhead": clocks.overhead},
+            clocks=clocks,
         )
         progress = Progress(1, horizon=self.horizon, affordable=0.0)
         priced = self.query.outlook(progress) is not None

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from botorch_costly.ask_tell.clocks import Clocks
 from botorch_costly.ask_tell.domain import Domain, digest_of
 from botorch_costly.ask_tell.earlier_names import warn_of
 from botorch_costly.ask_tell.evaluations import sign_of
@@ -53,6 +54,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         start: Configuration of the first evaluation, if one is known to be good; it is evaluated at a low
             fidelity, and need not be a candidate.
         horizon: Largest number of evaluations; ``None`` if unknown.
+        seconds: Seconds that the run may take, from the first ``ask`` on; no limit if omitted.
         maximize: Whether larger values are better.
         overhead: Fixed cost of each evaluation in addition to the cost told, in the same unit, such as
             the seconds that loading the data takes.
@@ -101,6 +103,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         candidates: Sequence[Candidate] | None = None,
         start: Mapping[str, Plain] | None = None,
         horizon: int | None = None,
+        seconds: float | None = None,
         maximize: bool = True,
         overhead: float = 0.0,
         sampling: Sampling = _SAMPLING,
@@ -142,7 +145,13 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
             domain, sampling, float(overhead), generator_of(seed), earlier, fabolas
         )
         super().__init__(
-            domain, strategy, horizon=horizon, maximize=maximize, options=options, start=start
+            domain,
+            strategy,
+            horizon=horizon,
+            maximize=maximize,
+            options=options,
+            start=start,
+            clocks=Clocks(seconds),
         )
 
     @classmethod

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from botorch_costly.ask_tell.clocks import Clocks
 from botorch_costly.ask_tell.domain import Domain, digest_of
 from botorch_costly.ask_tell.evaluations import sign_of
 from botorch_costly.ask_tell.observed import LOSSES, seem_losses
@@ -64,6 +65,7 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
         candidates: Configurations to choose from, each once; the whole space if omitted.
         start: Configuration of the first evaluation, if one is known to be good, perhaps no candidate.
         horizon: Largest number of evaluations; ``None`` if unknown.
+        seconds: Seconds that the run may take, from the first ``ask`` on; no limit if omitted.
         maximize: Whether larger values are better, here and in the tasks.
         robust: Rule that decides the share of the tasks: ``ByEvidence``, or ``ByGaps`` as published.
         warm_start: Number of first evaluations from a portfolio: configurations of which each is good on
@@ -113,6 +115,7 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
         candidates: Sequence[Mapping[str, Plain]] | None = None,
         start: Mapping[str, Plain] | None = None,
         horizon: int | None = None,
+        seconds: float | None = None,
         maximize: bool = True,
         robust: Robustness = _BY_EVIDENCE,
         warm_start: int = 0,
@@ -156,7 +159,13 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
             "dtype": dtype,
         }
         super().__init__(
-            domain, strategy, horizon=horizon, maximize=maximize, options=options, start=start
+            domain,
+            strategy,
+            horizon=horizon,
+            maximize=maximize,
+            options=options,
+            start=start,
+            clocks=Clocks(seconds),
         )
         measured = [
             study for study, is_advice in zip(studies, advised, strict=True) if not is_advice

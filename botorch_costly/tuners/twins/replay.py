@@ -42,6 +42,8 @@ class Replay:
         self._steps = None  # so that an error leads to a rebuild
         follows = len(levels) == len(before) + 1 and list(levels[:-1]) == before
         if steps is not None and follows and tuple(alone) == self._alone:
+            if len(before) in self.horizons:
+                self.plan.extend(self.horizons[len(before)])
             self.plan.budget.stock = stocks[len(levels)]
             step = steps.send(levels[-1])
         else:

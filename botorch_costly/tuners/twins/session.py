@@ -10,7 +10,13 @@ import torch
 
 from botorch_costly.ask_tell.around import Around, warn_if_over
 from botorch_costly.ask_tell.surroundings import undisturbed
-from botorch_costly.errors import RestoreError, StateMismatchError, check, shortened
+from botorch_costly.errors import (
+    HorizonExceededError,
+    RestoreError,
+    StateMismatchError,
+    check,
+    shortened,
+)
 from botorch_costly.parameters import Scheduled
 from botorch_costly.records import Observation, Plain, TwinDecision
 from botorch_costly.rewards.applied_rates import AppliedRates
@@ -52,11 +58,13 @@ class Session(Around[TwinDecision]):
 
     Args:
         space: Search space; see ``TwinTuner`` for its learning rates.
-        horizon: Rounds of compute, including those given back.
+        horizon: Rounds of compute, including those given back; None if ``seconds`` alone end the run.
         parts: Objects with ``state_dict`` and ``load_state_dict``, and ``torch.Generator`` objects.
         start: First configuration, such as your default; the middle of the space if omitted.
         metric: Kind of the metric: ``"loss"``, at least 0, or ``"accuracy"``, a fraction.
         queries: Largest share of queried rounds.
+        seconds: Seconds that the run may take, from the first ``ask`` on; no limit if omitted. A learning
+            rate falls when they end, and a round may begin as long as time is left.
         overhead: Largest share of the clock that queries and the tuner may take, in (0, 1]; no limit if
             omitted.
         clock: Function that returns seconds.
@@ -87,11 +95,12 @@ class Session(Around[TwinDecision]):
     def __init__(
         self,
         space: SearchSpace,
-        horizon: int,
+        horizon: int | None,
         *parts: Component,
         start: Mapping[str, Plain] | None = None,
         metric: Kind = "loss",
         queries: float = 0.3,
+        seconds: float | None = None,
         overhead: float | None = None,
         clock: Callable[[], float] = time.perf_counter,
         seed: int = 0,
@@ -106,6 +115,7 @@ class Session(Around[TwinDecision]):
             start=start,
             metric=metric,
             queries=queries,
+            seconds=seconds,
             overhead=overhead,
             clock=clock,
             seed=seed,
@@ -162,8 +172,9 @@ class Session(Around[TwinDecision]):
     def __iter__(self) -> Iterator[TwinDecision]:
         """Iterate over the remaining decisions; warn if there are none."""
         warn_if_over(self.tuner)
-        while len(self.tuner.decisions) < self.tuner.horizon:
+        while not self.tuner.is_over:
             yield self.ask()
+        self._come_back()
 
     @undisturbed()
     def ask(self) -> TwinDecision:
@@ -174,7 +185,8 @@ class Session(Around[TwinDecision]):
         rest of the run plays the incumbent.
 
         Raises:
-            HorizonExceededError: If all rounds of the horizon have been asked for.
+            HorizonExceededError: If all rounds of the horizon have been asked for, or the seconds have
+                passed: the parts are in the state of the incumbent.
             RestoreError: If a part failed to load an earlier state, or the tuner was asked elsewhere
                 since this session's latest ``ask``, so that it assumes another state of the parts.
         """
@@ -189,6 +201,9 @@ class Session(Around[TwinDecision]):
         except _NoWayBackError as error:
             self._settle(str(error))
             decision, position = self._asked()  # the incumbent goes on from the present state
+        except HorizonExceededError:
+            self._come_back()
+            raise
         self._position = position
         return decision
 
@@ -200,12 +215,18 @@ class Session(Around[TwinDecision]):
                 self.tuner.kept.pop(number, None)
             return decision, self.tuner.position
 
+    def _come_back(self) -> None:
+        """Bring the parts into the state of the incumbent if time was over in the middle of a trial."""
+        if self.tuner.state_of_incumbent is not None:
+            self.finish()
+
     def _check_length(self) -> None:
         """After the first round, settle a run that is too short to find anything out."""
         rounds = len(self.tuner.decisions)
-        if self._counter is None or rounds == 0:
+        horizon = self.tuner.expected_rounds
+        if self._counter is None or rounds == 0 or horizon is None:
             return
-        reason, self._counter = self._counter.verdict(rounds, self.tuner.horizon), None
+        reason, self._counter = self._counter.verdict(rounds, horizon), None
         if reason is not None:
             self.tuner.settle()
             _logger.warning("%s. The run is trained with its start, as without a tuner.", reason)

@@ -1,5 +1,6 @@
 """The steps of a plan as a strategy: one round after another, from the present or an earlier state."""
 
+import ast
 import json
 import math
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ from botorch_costly.tuners.twins.run_budget import RunBudget, Step
 from botorch_costly.tuners.twins.warm_up import WarmUp
 
 Seen = Evaluations[TwinDecision, Observation]
+_UNKNOWN = 100  # rounds of a plan until it is known how many the seconds of a run hold
 
 
 class TwinStrategy(PlannedStrategy):
@@ -32,9 +34,10 @@ class TwinStrategy(PlannedStrategy):
     Args:
         space: Search space of the configurations.
         start: Encoded first configuration.
-        horizon: Rounds of compute.
+        horizon: Rounds of compute; None if they are inferred from the clock.
         queries: Largest share of queried rounds.
         seed: Seed of all random draws.
+        seconds: Seconds of the run, if they are limited.
 
     Attributes:
         kept: States of training by number, for sessions.
@@ -48,19 +51,23 @@ class TwinStrategy(PlannedStrategy):
         self,
         space: SearchSpace,
         start: Tensor,
-        horizon: int,
+        horizon: int | None,
         queries: float,
         seed: int,
+        *,
+        seconds: float | None = None,
     ) -> None:
         self._space, self._start, self._horizon = space, start, horizon
+        self._seconds = seconds
         self._queries, self._seed = queries, seed
-        self.replay = Replay(self._plan, {0: horizon})
+        self.replay = Replay(self._plan, {0: _UNKNOWN if horizon is None else horizon})
         self._levels: list[float] = []  # level after each step so far
         # Queries that are affordable before each step, the present one included.
         self._stocks: list[Stock] = []
         self._alone: list[tuple[int, int | None]] = []  # periods without going back
-        self._waits = False  # whether the present one of them ends with the warm-up
-        self._warm_up: WarmUp | None = WarmUp(horizon)  # until something is tried
+        # Whether the present one of them ends as soon as the rate and the rounds are known.
+        self._waits = False
+        self._warm_up: WarmUp | None = WarmUp()  # until something is tried
         self._step: Step | None = None  # present step
         self._played, self._level = 0, math.nan  # rounds and level of the present step
         self.kept: dict[int, Any] = {}
@@ -91,26 +98,31 @@ class TwinStrategy(PlannedStrategy):
             self.kept.clear()
         self._waits, self._warm_up = False, None
 
-    def see_rate(self, rate: float, rounds: int) -> None:
-        """Play nothing but the incumbent while the learning rate rises by itself.
+    def see(self, rate: float, rounds: int, horizon: int | None) -> None:
+        """Play nothing but the incumbent while the rounds are unknown or the rate rises by itself.
 
         Args:
             rate: Rate of the optimizer after so many rounds; NaN if it is not known.
             rounds: Rounds so far.
+            horizon: Rounds of the run as they are known now; None if they are not.
         """
+        was_known = self._horizon is not None
+        self._horizon = self._horizon if horizon is None else horizon
         if self._warm_up is None:
             return
-        goes_on = self._warm_up.goes_on(rounds, rate)
+        goes_on: bool | None = True
+        if self._horizon is not None:
+            goes_on = self._warm_up.goes_on(rounds, rate, self._horizon)
         self._warm_up = self._warm_up.after(rounds, rate)
         if goes_on and not self._waits:
             self._end_step()
             self._alone = [*self._alone, (len(self._levels), None)]
             self.kept.clear()
             self._waits = True
-        elif self._waits and goes_on is False:
+        elif self._waits and (goes_on is False or not (goes_on or was_known)):
             self._end_step()
             self._alone = [*self._alone[:-1], (self._alone[-1][0], len(self._levels))]
-            self._waits, self._warm_up = False, None
+            self._waits, self._warm_up = False, None if goes_on is False else self._warm_up
 
     def _end_step(self) -> None:
         """Note the level of the present step if it is complete, so that another plan follows it."""
@@ -122,6 +134,7 @@ class TwinStrategy(PlannedStrategy):
         """Return the next round of the present step, or the first of the next step."""
         step, played, levels, stocks = self._step, self._played, self._levels, self._stocks
         if step is None or played == step.rounds:
+            self._plan_for(self._horizon)
             levels = levels if step is None else [*levels, self._level]
             stocks = stocks if len(stocks) > len(levels) else [*stocks, seen.stock]
             step, played = self.replay.step(levels, self._alone, stocks), 0
@@ -134,10 +147,16 @@ class TwinStrategy(PlannedStrategy):
         self._played = played + 1
         return proposal
 
+    def _plan_for(self, horizon: int | None) -> None:
+        """Let the plan go on for the rounds as they are known now, from the next level on."""
+        horizons, number = self.replay.horizons, len(self._levels)
+        if horizon is not None and number > 0 and horizons[max(horizons)] != horizon:
+            self.replay.horizons = {**horizons, number: horizon}
+
     def _proposal(self, step: Step, played: int, number: int) -> Proposal:
         """Return one of the rounds of a step."""
         peak = self._space.decode(step.point)
-        share = min((step.began + played) / self._horizon, 1.0)
+        share = min((step.began + played) / (self._horizon or math.inf), 1.0)
         first, last = played == 0, played == step.rounds - 1
         return Proposal(
             _scheduled(self._space, peak, share),
@@ -189,7 +208,9 @@ class TwinStrategy(PlannedStrategy):
         )
         saved, alone = dict(horizons), _periods(alone)
         waits, watched = json.loads(state["warm_up"])
-        is_longer = self._horizon > saved[max(saved)]
+        is_longer = self._horizon is not None and self._horizon > saved[max(saved)]
+        before = ast.literal_eval(state["header"].get("seconds", "None"))
+        is_longer |= None not in (before, self._seconds) and self._seconds > before
         if alone and alone[-1][1] is None and is_longer and not waits:
             alone[-1], began = (alone[-1][0], len(levels)), False
         replay = Replay(self._plan, self._horizons(saved, len(levels)))
@@ -202,13 +223,15 @@ class TwinStrategy(PlannedStrategy):
         self._levels, self._level, self._stocks = levels, level, stocks
         self._played, self._alone = played, alone
         self.kept, self.by_hand, self._waits = kept, bool(by_hand), waits
-        self._warm_up = None if watched is None else WarmUp(self._horizon, watched)
+        self._warm_up = None if watched is None else WarmUp(watched)
         self.loads += 1
 
     def _horizons(self, saved: Mapping[int, int], num_levels: int) -> dict[int, int]:
         """Return the saved horizons, with the present one from here on."""
-        last = saved[max(saved)]
-        return dict(saved) if last == self._horizon else {**saved, num_levels: self._horizon}
+        horizon = self._horizon
+        if horizon is None or horizon == saved[max(saved)]:
+            return dict(saved)
+        return {**saved, num_levels: horizon}
 
     def _plan(self, horizon: int) -> Plan:
         budget = RunBudget(horizon, self._queries, falls=bool(self._space.rates))

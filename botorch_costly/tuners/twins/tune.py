@@ -16,7 +16,7 @@ def tune(
     train_round: Callable[..., object],
     validate: Callable[[], float],
     space: SearchSpace,
-    horizon: int,
+    horizon: int | None,
     *parts: Component,
     **options: Any,
 ) -> Session:
@@ -30,7 +30,7 @@ def tune(
         train_round: Function that trains one round; it takes the hyperparameters by name.
         validate: Function that returns the metric.
         space: Search space.
-        horizon: Rounds of compute, including those given back.
+        horizon: Rounds of compute, including those given back; None if ``seconds=`` alone ends the run.
         parts: All objects that training changes, such as network and optimizer.
         options: Further arguments of ``Session``.
 
@@ -53,9 +53,9 @@ def tune(
     except KeyboardInterrupt:
         session.finish()
         _logger.warning(
-            "Interrupted in round %d of %d: the parts are in the state of the incumbent.",
+            "Interrupted in round %d of %s: the parts are in the state of the incumbent.",
             len(session.tuner.decisions),
-            horizon,
+            "a run without a horizon" if horizon is None else horizon,
         )
     except BaseException:
         with contextlib.suppress(Exception):  # the error itself says more

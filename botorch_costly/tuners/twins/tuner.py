@@ -10,12 +10,12 @@ from typing import Any, ClassVar, get_args
 import torch
 from torch import Tensor
 
+from botorch_costly.ask_tell.clocks import Clocks
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.frame import Frame
 from botorch_costly.ask_tell.observed import observation_of
 from botorch_costly.ask_tell.points import SAME
 from botorch_costly.ask_tell.protocol import Tells
-from botorch_costly.ask_tell.round_tariff import tariff_of
 from botorch_costly.ask_tell.state import attributes_of
 from botorch_costly.errors import check, check_count, check_rate
 from botorch_costly.parameters import BASES, Plain
@@ -53,10 +53,13 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         space: Search space. A ``Scheduled`` parameter, or a logarithmic ``Real`` named ``lr`` or
             ``learning_rate``, is a learning rate: it has a search of its own, and falls in the last fifth
             of the run. If a scheduler of yours multiplies it, say ``Scheduled(.., base="constant")``.
-        horizon: Rounds of compute, including those given back.
+        horizon: Rounds of compute, including those given back; it may be omitted with ``seconds``.
         start: First configuration, such as your default; the middle of the space if omitted.
         metric: Kind of the metric: ``"loss"``, at least 0, or ``"accuracy"``, a fraction.
         queries: Largest share of queried rounds.
+        seconds: Seconds that the run may take, from the first ``ask`` on; no limit if omitted. The rounds
+            that they will hold are inferred from those so far. Without a horizon the first two rounds are
+            trained with the start, and the run depends on the speed of the machine.
         overhead: Largest share of the clock that queries and the tuner may take, in (0, 1], as in
             ``Validation``; no limit if omitted. A comparison begins when the share affords all of its
             queries.
@@ -83,24 +86,25 @@ class TwinTuner(Frame[TwinDecision, Observation]):
     records: ClassVar = (TwinDecision, Observation)
 
     _strategy: TwinStrategy
-    _changeable = ("horizon", "overhead")
-
-    horizon: int
+    _changeable = ("horizon", "overhead", "seconds")
 
     def __init__(
         self,
         space: SearchSpace,
-        horizon: int,
+        horizon: int | None = None,
         *,
         start: Mapping[str, Plain] | None = None,
         metric: Kind = "loss",
         queries: float = 0.3,
+        seconds: float | None = None,
         overhead: float | None = None,
         clock: Callable[[], float] = time.perf_counter,
         seed: int = 0,
     ) -> None:
         domain = Domain(space)
-        horizon = check_count("horizon", horizon, minimum=1)
+        ends = horizon is not None or seconds is not None
+        check(ends, "horizon", "the rounds of the run, or its seconds=", horizon)
+        horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
         kinds = list(get_args(Kind))
         check(isinstance(metric, str) and metric in kinds, "metric", f"one of {kinds}", metric)
         self._metric = metric
@@ -108,16 +112,16 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         self._start = _encoded(space, start)
         options: dict[str, Any] = {"start": dict(space.decode(self._start))}
         options |= {"metric": metric, "queries": queries}
-        tariff = tariff_of(overhead, clock)
-        options |= {"seed": check_seed(seed), "overhead": tariff and tariff.share}
-        strategy = TwinStrategy(space, self._start, horizon, queries, seed)
+        clocks = Clocks(seconds, overhead, clock)
+        options |= {"seed": check_seed(seed), "overhead": clocks.overhead}
+        strategy = TwinStrategy(space, self._start, horizon, queries, seed, seconds=clocks.seconds)
         super().__init__(
             domain,
             strategy,
             horizon=horizon,
             maximize=metric != "loss",
             options=options,
-            tariff=tariff,
+            clocks=clocks,
         )
 
     def ask(self) -> TwinDecision:
@@ -127,7 +131,8 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         tuner unchanged.
 
         Raises:
-            HorizonExceededError: If all rounds of the horizon have been asked for.
+            HorizonExceededError: If all rounds of the horizon have been asked for, or the seconds have
+                passed.
         """
         with self.asking() as decision:
             if decision.restore is not None and not self._strategy.by_hand:
@@ -148,11 +153,12 @@ class TwinTuner(Frame[TwinDecision, Observation]):
                 as in a warm-up, nothing is tried. NaN if it is not known.
 
         Raises:
-            HorizonExceededError: If all rounds of the horizon have been asked for.
+            HorizonExceededError: If all rounds of the horizon have been asked for, or the seconds have
+                passed.
         """
         undo, ledger = self._snapshot("ask"), attributes_of(self._ledger)
         try:
-            self._strategy.see_rate(rate, len(self._ledger))
+            self._strategy.see(rate, len(self._ledger), self.expected_rounds)
             yield self._next()
         except BaseException as error:
             undo(error)
@@ -247,9 +253,10 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         """Return a few lines on the rounds, the queries, the cost of exploration and the incumbent."""
         rounds = len(self._ledger)
         share = f" ({self.queries / rounds:.0%} of the rounds)" if rounds else ""
+        of = "" if self.horizon is None else f" of {self.horizon}"
         return "\n".join(
             [
-                f"{rounds} of {self.horizon} rounds of compute, {self.given_back} of them given back",
+                f"{rounds}{of} rounds of compute, {self.given_back} of them given back",
                 f"{self.queries} queries{share}, {self.failed_queries} of them failed",
                 *self._on_the_clock(),
                 f"exploring is expected to cost {self.exploration_cost:.3g} in log loss at the end",
@@ -280,7 +287,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         levels = [level for level in map(self.level_of, metrics) if not math.isnan(level)]
         return TwinDiagnosis(
             rounds=len(self._ledger),
-            horizon=self.horizon,
+            horizon=self.expected_rounds or len(self._ledger),
             queries=self.queries,
             told=len(self.observations),
             failed=self.failed_queries,
@@ -298,7 +305,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         """Return by how much log loss the run is ahead of the start, see ``gained_by``."""
         if not self.decisions:
             return 0.0
-        falls, horizon = bool(self.space.rates), self.horizon
+        falls, horizon = bool(self.space.rates), self.expected_rounds or len(self.decisions)
         # A rate that falls improves any configuration: that is no gain over the start.
         levels = {
             o.round: -math.inf if o.reward is None else self.level_of(o.reward)

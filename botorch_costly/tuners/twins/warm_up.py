@@ -30,21 +30,26 @@ class WarmUp:
     """Follows the learning rate of an optimizer round by round, while one configuration is played.
 
     Args:
-        horizon: Rounds of the run.
         before: Rate after the round before the present one; NaN if it is not known.
     """
 
-    def __init__(self, horizon: int, before: float = math.nan) -> None:
-        self._horizon, self.before = horizon, before
+    def __init__(self, before: float = math.nan) -> None:
+        self.before = before
 
     def after(self, rounds: int, rate: float) -> "WarmUp":
         """Return the warm-up with the rate after so many rounds as the one to compare with next."""
         # Before the first round the optimizer has a rate of its own, which is not tuned.
-        return WarmUp(self._horizon, rate if rounds > 0 else math.nan)
+        return WarmUp(rate if rounds > 0 else math.nan)
 
-    def goes_on(self, rounds: int, rate: float) -> bool | None:
-        """Return whether the rate rose in the latest round, and not for too long; None if not known."""
-        if rounds >= _LONGEST * self._horizon:
+    def goes_on(self, rounds: int, rate: float, horizon: int) -> bool | None:
+        """Return whether the rate rose in the latest round, and not for too long; None if not known.
+
+        Args:
+            rounds: Rounds so far.
+            rate: Rate after them; NaN if it is not known.
+            horizon: Rounds of the run.
+        """
+        if rounds >= _LONGEST * horizon:
             return False
         known = not (math.isnan(rate) or math.isnan(self.before))
         return rate > (1 + _STEADY) * self.before if known else None

@@ -59,7 +59,7 @@ def test_a_copy_within_a_round_goes_on_alike(kind, copied):
     run.train()
     other = copied((run.tuner, run.clock))
     again = Play(*other, 0.5)
-    assert again.tuner._tariff._clock is again.clock or copied is not copy.deepcopy
+    assert again.tuner._clocks.tariff._clock is again.clock or copied is not copy.deepcopy
     assert same(again.tuner.state_dict(), run.tuner.state_dict())
 
 

@@ -1,0 +1,142 @@
+"""A session whose rounds are inferred from the seconds that it may take."""
+
+import copy
+
+import pytest
+import torch
+
+import botorch_costly as bc
+from botorch_costly.errors import HorizonExceededError
+from tests.tuners.twins.running import GOOD, Run
+from tests.validation.clock import Clock
+
+RATE = bc.SearchSpace({"lr": bc.Scheduled(1e-5, 1.0)})
+START = {"lr": 1e-4}
+
+
+def begun(seconds, horizon=None, **options):
+    clock, run = Clock(), Run()
+    tuner = bc.TwinTuner(RATE, horizon, start=START, seconds=seconds, clock=clock, **options)
+    return bc.Session.of(tuner, run), run, clock
+
+
+def play(session, run, clock, lasts=lambda number: 1.0, rounds=10**9):
+    """Play rounds until time is over, or so many; a round lasts for some seconds."""
+    while not session.is_over and rounds > 0:
+        decision, rounds = session.ask(), rounds - 1
+        run.train(decision.config)
+        clock.seconds += lasts(decision.round)
+        if decision.query:
+            session.tell(decision, run.loss())
+
+
+@pytest.mark.parametrize(
+    ("lasts", "rounds"),
+    [
+        (lambda number: 1.0, 200),
+        (lambda number: 0.125, 1600),
+        (lambda number: 1.0 if number else 50.0, 151),  # as with a compilation
+        (lambda number: 1.0 if number < 100 else 2.0, 150),
+        (lambda number: 1.0 if number < 100 else 0.5, 300),
+    ],
+)
+def test_the_rate_falls_when_the_seconds_end(lasts, rounds):
+    session, run, clock = begun(200.0)
+    play(session, run, clock, lasts)
+    assert len(session.decisions) == rounds
+    rates = [decision.config["lr"] for decision in session.decisions]
+    assert rates[-1] < 0.1 * session.best()["lr"]
+    assert rates[-1] == min(rates[rounds // 2 :])
+    assert GOOD / 10 < session.best()["lr"] < GOOD * 10
+    assert run.progress > 0.5 * rounds * GOOD / 10  # the run learnt, and went back to what it kept
+    assert session.tuner.state_of_incumbent is None
+
+
+def test_seconds_find_what_rounds_find():
+    """Of a run whose rounds last equally long, the seconds tell the rounds after two of them."""
+    timed, run, clock = begun(300.0)
+    play(timed, run, clock)
+    told, other, clock = begun(None, 300)
+    play(told, other, clock)
+    assert len(timed.decisions) == len(told.decisions) == 300
+    assert run.progress > 0.8 * other.progress
+
+
+def test_seconds_end_a_run_before_its_horizon():
+    session, run, clock = begun(100.0, 300)
+    play(session, run, clock)
+    assert len(session.decisions) == 100
+    assert session.decisions[-1].config["lr"] < 0.2 * session.best()["lr"]
+
+
+def test_a_saved_run_goes_on_as_if_it_had_not_been_saved():
+    session, run, clock = begun(120.0)
+    for stop in (1, 2, 3, 20, 60, 115):
+        play(session, run, clock, rounds=stop - len(session.decisions))
+        state = copy.deepcopy(session.state_dict())
+        again, other, later = begun(120.0)
+        other.load_state_dict(copy.deepcopy(run.state_dict()))
+        again.load_state_dict(state)
+        before = copy.deepcopy((session, run, clock))
+        play(*before, rounds=8)
+        play(again, other, later, rounds=8)
+        pairs = zip(before[0].decisions, again.decisions, strict=True)
+        assert all(a == b for a, b in pairs)
+
+
+def in_a_trial(session, run, clock):
+    """Play until the parts are not in the state of the incumbent."""
+    while session.tuner.state_of_incumbent is None:
+        play(session, run, clock, rounds=1)
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_run_whose_time_ends_in_a_trial_goes_back(asks):
+    session, run, clock = begun(200.0)
+    in_a_trial(session, run, clock)
+    kept = session.tuner.kept[session.tuner.state_of_incumbent][0][0]["progress"]
+    clock.seconds += 1000.0  # as on a suspended machine
+    if asks:
+        with pytest.raises(HorizonExceededError):
+            session.ask()
+    else:
+        assert list(session) == []
+    assert run.progress == kept
+    assert session.tuner.state_of_incumbent is None
+
+
+def test_a_finished_run_is_open_again_with_more_seconds():
+    session, run, clock = begun(100.0)
+    play(session, run, clock, rounds=40)
+    session.finish()
+    for seconds, changed in ((100.0, []), (300.0, ["seconds"])):
+        longer, other, later = begun(seconds)
+        other.load_state_dict(run.state_dict())
+        longer.load_state_dict(session.state_dict(), changed=changed)
+        assert longer.tuner.is_settled == (seconds == 100.0)
+        play(longer, other, later)
+        assert len(longer.decisions) == seconds
+
+
+def test_a_run_is_judged_too_short_by_rounds_after_the_first():
+    """The first round takes as long as a hundred others: 200 rounds of five steps are left."""
+    network = torch.nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(network.parameters(), lr=1e-3)
+    clock = Clock()
+    session = bc.Session(RATE, None, network, optimizer, start=START, seconds=300.0, clock=clock)
+    for decision in session:
+        bc.integrations.apply(decision, optimizer)
+        for _ in range(5):
+            network(torch.ones(1, 1)).square().mean().backward()
+            optimizer.step()
+        clock.seconds += 1.0 if decision.round else 100.0
+        if decision.query:
+            session.tell(decision, 1.0)
+        if decision.round > 20:
+            break
+    assert not session.tuner.is_settled
+
+
+def test_rounds_or_seconds_are_needed():
+    with pytest.raises(ValueError, match="seconds="):
+        bc.TwinTuner(RATE)
