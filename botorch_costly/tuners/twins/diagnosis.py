@@ -19,6 +19,7 @@ from botorch_costly.tuners.twins.constants import CONSTANTS
 
 _FEWEST = 3  # queries with a metric before there is a verdict
 _FAILED = 2 / 3  # share of failed or untold queries that suggests a mistake
+_HALF = 0.5  # share of the run after which it counts that a hyperparameter was never tried
 _LEAST = 0.01  # log loss; less may be chance
 _MOST = 10.0  # largest factor of the speed that a few rounds can tell
 _WORSENING = 0.5  # log loss by which a metric got worse that should perhaps be maximized
@@ -43,6 +44,7 @@ class TwinDiagnosis:
         by_hand: Whether a decision to go back was handed out without a session to carry it out.
         constant: Whether all metrics were equal.
         worsened: Log loss by which the latest level is below the first one; negative where it is better.
+        untried: Names of hyperparameters that have had one value throughout.
     """
 
     rounds: int
@@ -58,6 +60,7 @@ class TwinDiagnosis:
     by_hand: bool
     constant: bool
     worsened: float
+    untried: tuple[str, ...] = ()
 
     @property
     def binds(self) -> bool | None:
@@ -103,14 +106,28 @@ class TwinDiagnosis:
         if self.told < _FEWEST:
             return []
         return [
-            f"{self.given_back} of {self.rounds} rounds were given back, which costs {self.cost:.3g} in "
-            f"log loss at the end; the configuration changed {self.changes} times{self._lead()}.",
+            f"{self.given_back} of {self.rounds} rounds were given back, without which the loss at the "
+            f"end would be {1 - math.exp(-self.cost):.1%} lower; the configuration changed "
+            f"{_times(self.changes)}{self._lead()}.",
+            *self._untried(),
             *self._compute(),
         ]
 
     def _lead(self) -> str:
         unknown = math.isnan(self.gained)
-        return "" if unknown else f", and the run should be {self.gained:.3g} ahead of the start"
+        if unknown:
+            return ""
+        lower, which = 1 - math.exp(-abs(self.gained)), "lower" if self.gained >= 0 else "higher"
+        return f", and the loss should be {lower:.1%} {which} than with the start"
+
+    def _untried(self) -> list[str]:
+        if not self.untried or not self.given_back or self.rounds < _HALF * self.horizon:
+            return []
+        names = ", ".join(self.untried)
+        return [
+            f"Never tried: {names}. While the loss still falls, numbers other than learning rates are "
+            "left alone, unless they lie in the upper part of their range."
+        ]
 
     def _compute(self) -> list[str]:
         if self.binds is None:
@@ -138,6 +155,10 @@ class TwinDiagnosis:
                 "metric='accuracy', and no gain."
             )
         return messages
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
 
 
 class Lineages(NamedTuple):

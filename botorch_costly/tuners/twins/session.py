@@ -31,6 +31,8 @@ from botorch_costly.tuners.twins.tuner import TwinTuner
 from botorch_costly.tuners.twins.warm_up import rate_of
 
 _logger = logging.getLogger(__name__)
+_FEW_ROUNDS = 50  # fewer rounds than these find less than they could
+_SPLIT = 6  # steps of a round that can be two
 _ADVICE = "Session(space, horizon, network, optimizer, ..)"
 
 
@@ -226,10 +228,18 @@ class Session(Around[TwinDecision]):
         horizon = self.tuner.expected_rounds
         if self._counter is None or rounds == 0 or horizon is None:
             return
-        reason, self._counter = self._counter.verdict(rounds, horizon), None
+        counter, self._counter = self._counter, None
+        reason = counter.verdict(rounds, horizon)
         if reason is not None:
             self.tuner.settle()
             _logger.warning("%s. The run is trained with its start, as without a tuner.", reason)
+        elif horizon < _FEW_ROUNDS and counter.steps >= _SPLIT * rounds:
+            _logger.warning(
+                "%d rounds are few to compare settings in, and each has %g steps: let the same training "
+                "be a few hundred shorter rounds.",
+                horizon,
+                counter.steps / rounds,
+            )
 
     def _check_training(self) -> None:
         """After a round that this session has asked for, warn if it was trained with other settings."""

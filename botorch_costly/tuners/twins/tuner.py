@@ -259,7 +259,8 @@ class TwinTuner(Frame[TwinDecision, Observation]):
                 f"{rounds}{of} rounds of compute, {self.given_back} of them given back",
                 f"{self.queries} queries{share}, {self.failed_queries} of them failed",
                 *self._on_the_clock(),
-                f"exploring is expected to cost {self.exploration_cost:.3g} in log loss at the end",
+                f"without exploring the loss at the end would be "
+                f"{1 - math.exp(-self.exploration_cost):.1%} lower",
                 f"start {self.space.decode(self._start)}",
                 f"incumbent {self.incumbent}",
             ]
@@ -299,7 +300,13 @@ class TwinTuner(Frame[TwinDecision, Observation]):
             by_hand=self._strategy.by_hand,
             constant=len(set(metrics)) == 1,
             worsened=levels[0] - levels[-1] if levels else 0.0,
+            untried=self._untried(),
         )
+
+    def _untried(self) -> tuple[str, ...]:
+        """Return the names of hyperparameters that have had one value throughout."""
+        peaks = [decision.peak for decision in self.decisions if decision.peak is not None]
+        return tuple(name for name in self.space.names if len({peak[name] for peak in peaks}) == 1)
 
     def _gained(self) -> float:
         """Return by how much log loss the run is ahead of the start, see ``gained_by``."""

@@ -6,7 +6,7 @@ import pytest
 
 import botorch_costly as bc
 from botorch_costly.records import TwinDecision
-from botorch_costly.tuners.twins.diagnosis import Lineages, gained_by, lineages
+from botorch_costly.tuners.twins.diagnosis import Lineages, TwinDiagnosis, gained_by, lineages
 from tests.tuners.twins.running import GOOD, RATE, Run, alone, play
 
 
@@ -127,3 +127,34 @@ def test_a_run_is_ahead_of_a_slower_start_by_the_rounds_that_it_would_need():
     assert gained_by(Lineages([], run), 64, 0) == never == 0.0
     level = [*run[:3], (8, 0.9), (16, 0.9), (64, 0.9)]
     assert math.isnan(gained_by(Lineages(start, level), 64, 0))  # the start may have come as far
+
+
+def diagnosed(**changed):
+    """A diagnosis of a run in the middle of which trials were given back."""
+    numbers = {"rounds": 200, "horizon": 300, "queries": 30, "told": 30, "failed": 0, "slope": 0.5}
+    numbers |= {"given_back": 20, "cost": 0.05, "gained": 0.3, "changes": 1, "by_hand": False}
+    return str(TwinDiagnosis(**(numbers | {"constant": False, "worsened": -1.0} | changed)))
+
+
+def test_what_exploring_costs_is_said_as_a_share_of_the_loss():
+    assert "the end would be 4.9% lower" in diagnosed()  # 1 - exp(-0.05)
+    assert "changed once, and the loss should be 25.9% lower than with the start" in diagnosed()
+    assert "changed 3 times" in diagnosed(changes=3)
+    assert "25.9% higher than with the start" in diagnosed(gained=-0.3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [({}, True), ({"untried": ()}, False), ({"given_back": 0}, False), ({"rounds": 100}, False)],
+)
+def test_hyperparameters_that_were_never_tried_are_named(changed, says):
+    text = diagnosed(**({"untried": ("dropout", "weight_decay")} | changed))
+    assert ("Never tried: dropout, weight_decay." in text) == says
+
+
+def test_a_hyperparameter_with_one_value_throughout_was_never_tried():
+    space = bc.SearchSpace({"lr": bc.Scheduled(1e-5, 1.0), "dropout": bc.Real(0.0, 0.6)})
+    tuner = bc.TwinTuner(space, 100, start={"lr": 1e-4, "dropout": 0.1})
+    assert tuner.diagnose().untried == ()
+    play(tuner, Run())
+    assert tuner.diagnose().untried == ("dropout",)

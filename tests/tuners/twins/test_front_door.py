@@ -171,3 +171,15 @@ def test_a_tuner_in_place_of_a_space_is_told_the_other_door():
         bc.Session(bc.TwinTuner(SPACE, 100), 100, nn.Linear(1, 1))
     with pytest.raises(errors.InvalidArgumentError, match="parts"):
         bc.Session(SPACE, 100)
+
+
+@pytest.mark.parametrize(
+    ("horizon", "steps", "says"), [(30, 40, True), (60, 40, False), (45, 12, True), (120, 5, False)]
+)
+def test_rounds_that_are_few_and_long_are_to_be_divided(horizon, steps, says, caplog):
+    program = Program(steps=steps)
+    with caplog.at_level(logging.WARNING):
+        tuned(program, horizon)
+    said = [r.getMessage() for r in caplog.records if "few hundred shorter" in r.getMessage()]
+    assert len(said) == says
+    assert all(f"{horizon} rounds" in message and f"{steps} steps" in message for message in said)
