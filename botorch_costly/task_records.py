@@ -245,7 +245,9 @@ def check_tasks(tasks: Sequence[Task], *, fewest: int = 0) -> Sequence[Task]:
     """
     listed = isinstance(tasks, Sequence) and len(tasks) >= fewest
     listed = listed and all(isinstance(task, Task) for task in tasks)
-    check(listed, "tasks", "at least one Task in a list" if fewest else "a list of Task", tasks)
+    expected = "at least one Task in a list" if fewest else "a list of Task"
+    studies = "task_from_optuna, tasks_from_csv and the like make one of a study"
+    check(listed, "tasks", f"{expected} ({studies})", tasks)
     return tasks
 
 

@@ -23,6 +23,7 @@ from optuna.distributions import (  # noqa: E402
 
 from botorch_costly.integrations.optuna import (  # noqa: E402
     CurveSampler,
+    SubsetSampler,
     TransferSampler,
     trials,
 )
@@ -108,6 +109,38 @@ def test_a_mixed_space_and_parameters_that_come_and_go():
     study.optimize(objective, n_trials=5)
     assert len(study.trials) == 5
     assert all(set(MIXED) <= set(trial.params) for trial in study.trials)
+
+
+def test_a_sampler_says_what_the_trials_show(earlier):
+    sampler = TransferSampler([earlier])
+    study = optuna.create_study(sampler=sampler)
+    assert str(sampler.diagnose(study)).startswith("Too early to say: 0 values")
+    study.optimize(program.objective, n_trials=11)
+    found = sampler.diagnose(study)
+    assert (found.values, found.found) == (11, study.best_trial.number + 1)
+    assert "share of the earlier tasks" in str(found)
+    plain = SubsetSampler("fraction")
+    assert plain.diagnose(optuna.create_study(sampler=plain)) is None  # no parameter is known
+
+
+def test_tasks_are_studies_too(earlier):
+    """A task of the same rows as a study is the same as the study."""
+    suggested = []
+    for one in (earlier, bc.task_from_optuna(earlier)):
+        sampler = TransferSampler([one], distributions=program.DISTRIBUTIONS)
+        study = optuna.create_study(sampler=sampler)
+        study.optimize(program.objective, n_trials=3)
+        suggested.append([trial.params for trial in study.trials])
+    assert suggested[0] == suggested[1]
+    unknown = optuna.create_study(sampler=TransferSampler([bc.task_from_optuna(earlier)]))
+    unknown.optimize(program.objective, n_trials=2)  # the first is random, for want of a space
+    assert len(unknown.trials) == 2
+
+
+@pytest.mark.parametrize("wrong", [[], "study", None])
+def test_no_study_and_no_task_is_refused(wrong):
+    with pytest.raises(InvalidArgumentError, match=r"optuna\.Study or Task in a list"):
+        TransferSampler(wrong)
 
 
 def test_directions_may_differ(earlier):

@@ -6,12 +6,11 @@ from typing import Any
 
 import torch
 
-from botorch_costly.errors import check
 from botorch_costly.integrations.ax.offline_node import OfflineNode
 from botorch_costly.integrations.ax.parameters import Parameters
 from botorch_costly.integrations.offline import ValueTrials
 from botorch_costly.integrations.offline.options import TransferOptions
-from botorch_costly.task_records import Task
+from botorch_costly.task_records import Task, check_tasks
 from botorch_costly.tuners.transfer import ByEvidence, ByGaps
 
 _KINDS = {kind.__name__: kind for kind in (ByEvidence, ByGaps)}
@@ -81,10 +80,8 @@ class TransferNode(OfflineNode):
             suggested_experiment_status=suggested_experiment_status,
             state=state,
         )
-        listed = isinstance(tasks, Sequence) and all(isinstance(task, Task) for task in tasks)
-        check(listed and len(tasks) > 0, "tasks", "at least one Task in a list", tasks)
         robust = ByEvidence() if robust is None else robust
-        self._options = TransferOptions(list(tasks), robust, warm_start)
+        self._options = TransferOptions(list(check_tasks(tasks, fewest=1)), robust, warm_start)
 
     def _trials_of(self, parameters: Parameters) -> ValueTrials:
         return self._options.trials("tasks", parameters, seed=self._seed, **self._tkwargs)

@@ -5,11 +5,12 @@ import threading
 import time
 import zlib
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import torch
 
+from botorch_costly.ask_tell.diagnosis import SearchDiagnosis
 from botorch_costly.device import check_tkwargs
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.integrations.extras import require
@@ -31,6 +32,7 @@ except ImportError:
 _ABOVE_0 = 5e-324  # the smallest number
 _STRIDE = 65_537  # between the seeds of optimizers that begin at different trials
 _logger = logging.getLogger(__name__)
+R = TypeVar("R")
 
 
 class OfflineSampler(BaseSampler):
@@ -154,12 +156,24 @@ class OfflineSampler(BaseSampler):
         Raises:
             InvalidArgumentError: If the study lacks a fidelity.
         """
+        return self._read_by(StudyTrials.best, study)
+
+    def diagnose(self, study: Any) -> SearchDiagnosis | None:
+        """Return what the trials of a study show, as ``diagnose`` of an optimizer does; None without any.
+
+        Raises:
+            InvalidArgumentError: If the study lacks a fidelity.
+        """
+        return self._read_by(StudyTrials.diagnose, study)
+
+    def _read_by(self, call: Callable[[StudyTrials], R], study: Any) -> R | None:
+        """Return what a call reads of the trials so far; None before the parameters are known."""
         space = self.infer_relative_search_space(study, None) or self._guessed()
         if not space:
             return None
         self._check_fidelities(space)
         with self._lock:
-            return self._read(study, space, None).best()
+            return call(self._read(study, space, None))
 
     def _of(self, study: Any) -> "_Studied":
         """Return the memory of a study; an empty one for another study than before."""

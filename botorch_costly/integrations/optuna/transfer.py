@@ -14,6 +14,7 @@ from botorch_costly.integrations.optuna.outcomes import Outcomes
 from botorch_costly.integrations.optuna.sampler import OfflineSampler
 from botorch_costly.integrations.optuna.trials import StudyTrials
 from botorch_costly.task_readers import task_from_optuna
+from botorch_costly.task_records import Task
 from botorch_costly.tuners.transfer import ByEvidence, ByGaps
 
 with suppress(ImportError):
@@ -39,10 +40,11 @@ class TransferSampler(OfflineSampler):
         UAI 2022.
 
     Args:
-        studies: Earlier studies with one objective, of either direction.
+        studies: Earlier studies with one objective, of either direction, or tasks, such as those of
+            ``tasks_from_csv``.
         distributions: Distributions of the parameters; if omitted, those that all complete trials of the
-            study have or, before there are any, those of the earlier studies. Other parameters are drawn
-            at random.
+            study have or, before there are any, those of the earlier studies of Optuna. Other parameters
+            are drawn at random.
         robust: How the weight of the earlier studies is decided.
         warm_start: Number of first trials from a portfolio of the earlier studies' best configurations.
         seed: Seed of the random generator. Processes that share a study may share it.
@@ -62,7 +64,7 @@ class TransferSampler(OfflineSampler):
 
     def __init__(
         self,
-        studies: Sequence[Any],
+        studies: Sequence[Any | Task],
         *,
         distributions: Mapping[str, Any] | None = None,
         robust: ByEvidence | ByGaps | None = None,
@@ -72,13 +74,17 @@ class TransferSampler(OfflineSampler):
         device: torch.device | str = "cpu",
     ) -> None:
         super().__init__(distributions, seed, dtype, device)
-        listed = isinstance(studies, Sequence) and len(studies) > 0
-        check(listed, "studies", "at least one optuna.Study in a list", studies)
-        tasks = [task_from_optuna(study) for study in studies]
+        listed = isinstance(studies, Sequence) and not isinstance(studies, str) and len(studies) > 0
+        check(listed, "studies", "at least one optuna.Study or Task in a list", studies)
+        tasks = [s if isinstance(s, Task) else task_from_optuna(s) for s in studies]
         robust = ByEvidence() if robust is None else robust
         self._options = TransferOptions(tasks, robust, warm_start)
         self._earlier = _shared(
-            [intersection_search_space(s.get_trials(deepcopy=False)) for s in studies]
+            [
+                intersection_search_space(study.get_trials(deepcopy=False))
+                for study in studies
+                if not isinstance(study, Task)
+            ]
         )
 
     def _guessed(self) -> dict[str, Any]:
@@ -108,6 +114,6 @@ class TransferSampler(OfflineSampler):
 
 def _shared(spaces: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the distributions, with several values, that are equal in all search spaces."""
-    first, *others = spaces
+    first, *others = spaces or [{}]
     shared = {n: d for n, d in first.items() if all(space.get(n) == d for space in others)}
     return {name: d for name, d in shared.items() if not d.single()}

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from botorch_costly.ask_tell.diagnosis import SearchDiagnosis
 from botorch_costly.errors import HorizonExceededError, InvalidConfigError
 from botorch_costly.integrations.offline import Checkpoint, OfflineTrials, Setting
 from botorch_costly.integrations.optuna.distributions import Distributions, contains, next_step
@@ -180,6 +181,11 @@ class StudyTrials:
         """Return the parameters of the incumbent, without fidelities; None before any value."""
         best = self._trials.best()
         return None if best is None else self._distributions.params(best)
+
+    def diagnose(self) -> SearchDiagnosis:
+        """Return what the trials show."""
+        found: SearchDiagnosis = self._trials.optimizer.diagnose()
+        return found
 
 
 def _claim(
