@@ -11,6 +11,7 @@ from botorch_costly.ask_tell.domain import Domain, digest_of
 from botorch_costly.ask_tell.earlier_names import warn_of
 from botorch_costly.ask_tell.evaluations import sign_of
 from botorch_costly.ask_tell.optimizer import Optimizer
+from botorch_costly.ask_tell.points import SAME
 from botorch_costly.errors import check, check_nonnegative, check_positive
 from botorch_costly.parameters import Plain, Real
 from botorch_costly.randomness import check_seed, generator_of
@@ -205,6 +206,20 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         """Return ``incumbent``, the configuration that is surely good at the target."""
         best = self.incumbent
         return None if best is None else dict(best)
+
+    def _remarks(self) -> list[str]:
+        """Return how far the evaluations of the incumbent are from the target."""
+        best, share = self.incumbent, self._domain.share
+        told = {o.round for o in self.observations if o.reward is not None and o.config == best}
+        at = [decision.fidelities for decision in self.decisions if decision.round in told]
+        nearest = max(at, key=share, default=None)
+        if nearest is None or share(nearest) > 1 - SAME:
+            return []
+        levels = ", ".join(f"{name}={value:.3g}" for name, value in nearest.items())
+        return [
+            f"best() was evaluated up to {levels}, and what it is worth at the target is predicted: "
+            "evaluate it there before you rely on it (enqueue takes the target's fidelities)."
+        ]
 
     def believed(self, configs: Sequence[Mapping[str, Plain]]) -> list[float]:
         """Return the means of ``predict`` as a list, as earlier versions did."""
