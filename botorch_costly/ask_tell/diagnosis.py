@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from botorch_costly.ask_tell.cost_remarks import remark_on_expenses, shares_of_cost
 from botorch_costly.ask_tell.evaluations import sign_of
 from botorch_costly.ask_tell.serial import Serial
 from botorch_costly.ask_tell.surroundings import shield
@@ -27,6 +28,10 @@ _NO_MODEL = (
 _LEVELS = (
     "Nothing is compared: the metrics of the members are levels of a training that goes on. "
     "best_member() says which member leads."
+)
+_ALONE = (
+    "Configurations are not compared: a model of them needs more than the saved state, such as the "
+    "earlier tasks. Load the state into its optimizer, and call diagnose()."
 )
 
 
@@ -48,7 +53,10 @@ class SearchDiagnosis:
         bounds: Parameters of the best configuration, and of half of its rivals or more, at a bound of
             their range, and which bound.
         because: Why nothing is compared; ``""`` if something is.
-        remarks: What the kind of optimizer has to add.
+        paid: Share of the cost of all evaluations up to the one with the best value; None where that one
+            or a cost is not known.
+        paid_for_failures: Share of the cost of the failed evaluations; None where a cost is not known.
+        remarks: What costs show, and what the kind of optimizer has to add.
     """
 
     values: int
@@ -59,10 +67,12 @@ class SearchDiagnosis:
     found: int | None = None
     bounds: tuple[tuple[str, str], ...] = ()
     because: str = ""
+    paid: float | None = None
+    paid_for_failures: float | None = None
     remarks: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        if self._is_early or self.because or self.configurations < 2:
+        if self._is_early or self.configurations < 2:
             return self._verdict()
         return "\n".join([self._verdict(), *self._lines(), *self.remarks])
 
@@ -95,9 +105,14 @@ class SearchDiagnosis:
         lines = []
         if self.found is not None:
             total = self.values + self.failed
-            lines.append(f"The best value came at evaluation {self.found} of {total}.")
+            after = "" if self.paid is None else f", after {self.paid:.0%} of the cost"
+            lines.append(f"The best value came at evaluation {self.found} of {total}{after}.")
         if self.failed:
-            lines.append(f"{self.failed} evaluations have failed.")
+            several = "1 evaluation has" if self.failed == 1 else f"{self.failed} evaluations have"
+            cost = self.paid_for_failures
+            lines.append(
+                f"{several} failed{'' if cost is None else f', for {cost:.0%} of the cost'}."
+            )
         for name, which in self.bounds:
             lines.append(
                 f"{name} of the best configuration lies at its {which} bound: better ones may lie beyond."
@@ -127,6 +142,44 @@ class Diagnosed(Serial):
 shield(Diagnosed)
 
 
+def diagnosis_of_records(
+    records: Any, space: SearchSpace, maximize: bool, *, is_plain: bool
+) -> SearchDiagnosis:
+    """Return what the records of an offline search say without its model.
+
+    Args:
+        records: Ledger of the search.
+        space: Search space of the configurations.
+        maximize: Whether larger values are better.
+        is_plain: Whether values are comparable, those of whole evaluations at no other fidelity.
+    """
+    outcomes, sign = records.outcomes, sign_of(maximize)
+    told = [outcome for outcome in outcomes if outcome.reward is not None]
+    counts = len(told), records.failed_queries, len(_grouped(told))
+    if not is_plain or len(told) < FEWEST:
+        return SearchDiagnosis(*counts, because=_ALONE, paid_for_failures=_paid(outcomes)[1])
+    leading = max(told, key=lambda outcome: sign * outcome.reward)
+    found = outcomes.index(leading) + 1
+    paid, lost = _paid(outcomes, found)
+    return SearchDiagnosis(
+        *counts,
+        found=found,
+        because=_ALONE,
+        paid=paid,
+        paid_for_failures=lost,
+        remarks=tuple(remark_on_expenses(space, outcomes, sign)),
+    )
+
+
+def _paid(outcomes: Sequence[Any], found: int | None = None) -> tuple[float | None, float | None]:
+    """Return the shares of the cost up to the best value and of failures, None where not known."""
+    shares = shares_of_cost(outcomes)
+    if shares is None:
+        return None, None
+    failed = sum(share for share, o in zip(shares, outcomes, strict=True) if o.reward is None)
+    return None if found is None else sum(shares[:found]), failed
+
+
 def _untold(optimizer: Any, because: str) -> SearchDiagnosis:
     told = [outcome for outcome in optimizer.observations if outcome.reward is not None]
     return SearchDiagnosis(
@@ -148,13 +201,17 @@ def _diagnosis_of(optimizer: Any) -> SearchDiagnosis:
     if rivals is None:
         rivals, by = (_rivals_by_repeats(groups, sign) if is_plain else None), "repeats"
     configs = [config for config, _ in groups.values()]
+    found = outcomes.index(leading) + 1 if is_plain else None
+    expenses = remark_on_expenses(optimizer.space, outcomes, sign) if is_plain else []
     return SearchDiagnosis(
         *counts,
         None if rivals is None else len(rivals),
         by if rivals is not None else "",
-        outcomes.index(leading) + 1 if is_plain else None,
+        found,
         _shared_bounds(optimizer.space, best, configs, rivals or []),
-        remarks=tuple(optimizer._remarks()),
+        "",
+        *_paid(outcomes, found),
+        remarks=(*expenses, *optimizer._remarks()),
     )
 
 

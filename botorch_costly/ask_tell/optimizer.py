@@ -99,8 +99,13 @@ class Optimizer(Frame[D, T]):
         finite = len(self._ledger.outcomes) - self._ledger.failed_queries
         if self.maximize and finite == _HINTED and not self._hinted:
             self._hinted = True
-            values = [o.reward for o in self._ledger.outcomes if o.reward is not None]
-            if seem_losses(values):
+            told = [o for o in self._ledger.outcomes if o.reward is not None]
+            values = [o.reward for o in told if o.reward is not None]
+            shares = None
+            if self.fidelities is not None:
+                made: list[Any] = [self._ledger.suggestion(outcome.round) for outcome in told]
+                shares = [self._domain.share(suggestion.fidelities) for suggestion in made]
+            if seem_losses(values, shares):
                 _logger.warning(LOSSES, "told")
 
 

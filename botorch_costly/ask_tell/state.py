@@ -28,7 +28,9 @@ _ONCE = {
 # Options of which older states do not say what they were.
 _UNSAID = ("costs",)
 # Entries that describe a state to readers. Older states lack them, so they are not compared.
-DESCRIPTION = ("tells", "records", "definition")
+NEEDED_DESCRIPTION = ("tells", "records", "definition")
+FIDELITIES = "definition_of_fidelities"  # where the fidelities are an option
+DESCRIPTION = (*NEEDED_DESCRIPTION, FIDELITIES)
 _DAMAGES = (AttributeError, LookupError, TypeError, ValueError, RuntimeError, StopIteration)
 
 

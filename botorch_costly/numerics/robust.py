@@ -203,6 +203,17 @@ def normal_scores(rewards: Tensor, among: Tensor | None = None) -> Tensor:
     return torch.special.ndtri(middle.clamp(0.5, number - 0.5) / number)
 
 
+def ranks_of(values: Tensor) -> Tensor:
+    """Return the rank of each value from 0, equal ones with their mean rank, shape ``(n,)``.
+
+    Example:
+        >>> ranks_of(torch.tensor([3.0, 1.0, 3.0, 2.0])).tolist()
+        [2.5, 0.0, 2.5, 1.0]
+    """
+    below = (values[:, None] > values).sum(-1)
+    return below + 0.5 * ((values[:, None] == values).sum(-1) - 1)
+
+
 def rewards_at(scores: Tensor, among: Tensor) -> Tensor:
     """Return the rewards that have given normal scores, the inverse of ``normal_scores``.
 

@@ -4,13 +4,18 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.saving import read
-from botorch_costly.ask_tell.state import DESCRIPTION, STATE_VERSION, refuse_damage
+from botorch_costly.ask_tell.state import (
+    DESCRIPTION,
+    NEEDED_DESCRIPTION,
+    STATE_VERSION,
+    refuse_damage,
+)
 from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import StateMismatchError, check
 from botorch_costly.population_records import PopulationDecision, PopulationObservation
@@ -42,7 +47,7 @@ class SavedRun:
         queries: Number of queries of the whole run.
         failed_queries: Number of queries whose reward was not finite.
         limits: First round and limits of each trust region of the run; empty without one.
-        diagnosis: What ``diagnose`` of the tuner says, its verdict in the first line; "" without one.
+        saved: The state and what was read from it; None without a diagnosis.
 
     Example:
         >>> from botorch_costly.parameters import Real
@@ -63,7 +68,7 @@ class SavedRun:
     queries: int
     failed_queries: int
     limits: tuple[tuple[int, Mapping[str, tuple[float, float]]], ...] = ()
-    diagnosis: str = ""
+    saved: Saved | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], name: str = "tuner") -> "SavedRun":
@@ -88,7 +93,7 @@ class SavedRun:
         expected = (
             "a state that describes its tuner (load an older one into its tuner, and save it again)"
         )
-        check_state(set(DESCRIPTION) <= set(header), expected, sorted(header))
+        check_state(set(NEEDED_DESCRIPTION) <= set(header), expected, sorted(header))
         try:
             decision, observation = (_RECORDS[record] for record in header["records"].split())
             ledger: Ledger[Any, Any] = Ledger(decision, observation)
@@ -98,10 +103,19 @@ class SavedRun:
         except Exception as error:
             refuse_damage(header["kind"], error)
             raise
-        said = diagnosis_in(Saved(state, header, space, ledger))
         counts = (len(ledger), ledger.queries, ledger.failed_queries)
         records = ledger.suggestions, ledger.outcomes
-        return cls(name, header, space, *records, *counts, limits, said)
+        return cls(
+            name, header, space, *records, *counts, limits, Saved(state, header, space, ledger)
+        )
+
+    @cached_property
+    def diagnosis(self) -> str:
+        """What ``diagnose`` of the tuner says, its verdict in the first line; "" without one.
+
+        It is computed when it is first read: a model that is fitted anew may take seconds.
+        """
+        return "" if self.saved is None else diagnosis_in(self.saved)
 
     @property
     def verdict(self) -> str:

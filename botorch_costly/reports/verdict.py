@@ -1,6 +1,8 @@
-"""The diagnosis of a saved run: whether tuning has paid, from its state alone."""
+"""The diagnosis of a saved run: what its optimizer says, from its state alone."""
 
 import ast
+import inspect
+import json
 import logging
 import math
 from collections.abc import Mapping
@@ -9,25 +11,24 @@ from typing import Any, NamedTuple
 
 import torch
 
-from botorch_costly import query
+from botorch_costly import acquisition, bandits, query, rewards, tuners
+from botorch_costly.ask_tell import search
+from botorch_costly.ask_tell.diagnosis import diagnosis_of_records
 from botorch_costly.ask_tell.ledger import Ledger
-from botorch_costly.ask_tell.search import Search
-from botorch_costly.records import Plain
-from botorch_costly.rewards import RewardScale
+from botorch_costly.ask_tell.state import FIDELITIES
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.online.diagnosis import diagnosis_of
-from botorch_costly.tuners.online.intervals import Intervals
-from botorch_costly.tuners.online.learner import Learner
-from botorch_costly.tuners.online.options import Hold, Options, Prior, Refit
-from botorch_costly.tuners.online.rivals import rivals_of
-from botorch_costly.tuners.twins import TwinTuner
 
-_GROUPS = {kind.__name__: kind for kind in (Hold, Prior, Refit, RewardScale, Search)}
+# Where the classes of options lie.
+_ROOMS = (tuners, query, rewards, search, bandits, acquisition)
+# Options that a state names by a hash. They are left out, and loading the state refuses other ones.
+_HASHED = ("tasks", "costs")
+# Options that may be the user's own objects, and on which no diagnosis depends.
+_UNUSED = ("acquisition", "candidates")
 _logger = logging.getLogger(__name__)
 
 
 class Saved(NamedTuple):
-    """The state of a tuner, and what is read from it."""
+    """The state of an optimizer, and what is read from it."""
 
     state: Mapping[str, Any]
     header: Mapping[str, str]  # options as text
@@ -36,64 +37,62 @@ class Saved(NamedTuple):
 
 
 def diagnosis_in(saved: Saved) -> str:
-    """Return the text of the tuner's ``diagnose``, whose first line is the verdict.
+    """Return the text of the optimizer's ``diagnose``, whose first line is the verdict.
+
+    The optimizer is built anew from the options that its state names. Where this fails, because earlier
+    tasks or objects of the user's belong to it, the records of an offline search are diagnosed.
 
     Returns:
-        The diagnosis; "" for a tuner without one, or with an option that is not of this package, such as
-        a query rule of the user's own.
+        The diagnosis; "" before the first outcome, or for other tuners that cannot be built.
     """
-    diagnose = _KINDS.get(saved.header["kind"])
-    if diagnose is None or not saved.ledger.outcomes:
+    if not saved.ledger.outcomes:
         return ""
     try:
-        return diagnose(saved)
-    except Exception as error:  # a report without a verdict is better than none
+        return str(_rebuilt(saved).diagnose())
+    except Exception as error:  # a report without a model's verdict is better than none
         _logger.info("The run cannot be diagnosed from its state alone: %r.", error)
+    if saved.header["tells"] not in ("value", "curve"):
         return ""
+    maximize = saved.header.get("maximize", "True") == "True"
+    is_plain = saved.header["tells"] == "value" and saved.header.get("fidelities", "None") == "None"
+    return str(diagnosis_of_records(saved.ledger, saved.space, maximize, is_plain=is_plain))
 
 
-def _of_online(saved: Saved) -> str:
-    state, header, space, ledger = saved
-    tkwargs: dict[str, Any] = {"dtype": getattr(torch, header["dtype"].removeprefix("torch."))}
-    tkwargs["device"] = torch.device("cpu")
-    rule = _option(header, "query")
-    scale = Options.scale_of(_option(header, "rewards"), rule)
-    learner = Learner(_option(header, "prior").of(space), Refit(), scale, tkwargs)
-    learner.load_state_dict(state["learner"])
-    rivals = rivals_of(space, _option(header, "search"), tkwargs)
-    if state["region"] is not None and state["region"]["box"] is not None:
-        rivals.confine(state["region"]["box"])
-    hold, horizon = _option(header, "hold"), _option(header, "horizon")
-    intervals = Intervals(hold.share, horizon, hold.shortest)
+def _rebuilt(saved: Saved) -> Any:
+    """Return the optimizer of a state.
 
-    def encode(config: Mapping[str, Plain]) -> torch.Tensor:
-        return space.encode(config).to(**tkwargs)
-
-    sign = 1.0 if _option(header, "maximize") else -1.0
-    return str(diagnosis_of(ledger, learner, rivals.search, intervals, encode, sign))
+    Raises:
+        Exception: If it has an object that is not of this package, or the state is damaged.
+    """
+    header, kind = saved.header, getattr(tuners, saved.header["kind"])
+    named = [name for name in inspect.signature(kind).parameters if name in header]
+    read = [name for name in named if name not in (*_HASHED, *_UNUSED, "fidelities")]
+    options = {name: _option(header, name) for name in read}
+    if FIDELITIES in header:
+        options["fidelities"] = SearchSpace.from_dict(json.loads(_option(header, FIDELITIES)))
+    optimizer = kind(saved.space, **options)
+    own = {name: text for name, text in optimizer.state_dict()["header"].items() if _unused(name)}
+    compared = {name: text for name, text in header.items() if not _unused(name)}
+    optimizer.load_state_dict({**saved.state, "header": {**compared, **own}})
+    return optimizer
 
 
-def _of_twins(saved: Saved) -> str:
-    names = ("horizon", "start", "metric", "queries", "seed", "seconds")
-    named = [name for name in names if name in saved.header]  # earlier states have no seconds
-    tuner = TwinTuner(saved.space, **{name: _option(saved.header, name) for name in named})
-    tuner.load_state_dict(saved.state, changed=["overhead"])
-    return str(tuner.diagnose())
-
-
-_KINDS = {"OnlineTuner": _of_online, "TwinTuner": _of_twins}
+def _unused(name: str) -> bool:
+    return name.split(".")[0] in _UNUSED
 
 
 def _option(header: Mapping[str, str], name: str) -> Any:
-    """Return an option of a header: a group of options, a query rule, or a plain value.
+    """Return an option of a header: a group of options, a rule, or a plain value.
 
     Raises:
-        LookupError: If there is no such option.
         ValueError: If it is an object that is not of this package.
     """
     text = header[name]
-    kind = _GROUPS.get(text) or getattr(query, text, None)
+    kind = next((getattr(room, text) for room in _ROOMS if hasattr(room, text)), None)
     if is_dataclass(kind) and isinstance(kind, type):
-        parts = [field.name for field in fields(kind) if field.init]
-        return kind(**{part: _option(header, f"{name}.{part}") for part in parts})
+        names = [field.name for field in fields(kind) if field.init]
+        known = [part for part in names if f"{name}.{part}" in header]
+        return kind(**{part: _option(header, f"{name}.{part}") for part in known})
+    if text.startswith("torch."):
+        return getattr(torch, text.removeprefix("torch."))
     return math.inf if text == "inf" else ast.literal_eval(text)

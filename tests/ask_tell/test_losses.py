@@ -29,3 +29,19 @@ def test_accuracies_and_losses_that_are_minimized_are_not(caplog):
     subset(scores)
     subset(LOSSES, maximize=False)
     assert not caplog.records
+
+
+def test_rewards_that_rise_with_the_data_are_not(caplog):
+    """The kind: -log(error), which has the shape of losses."""
+
+    def told(reward):
+        tuner = bc.SubsetOptimizer(SPACE, sampling=bc.Sampling(first=20))
+        for number in range(9):
+            fraction = 2.0 ** (number - 8)
+            decision = tuner.enqueue({"x": number / 8}, {"fraction": fraction})
+            tuner.tell(decision, reward(fraction), cost=fraction)
+
+    told(lambda fraction: 0.1 + 0.01 * fraction + 4.0 * fraction**2)
+    assert not caplog.records
+    told(lambda fraction: 0.1 + 0.01 / fraction)
+    assert [record.message.count("maximize=False") for record in caplog.records] == [1]

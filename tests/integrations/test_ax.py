@@ -19,6 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # Ax's own, and of libraries 
 pytest.importorskip("ax", reason="needs the extra botorch_costly[ax]")
 from ax import Client, RangeParameterConfig  # noqa: E402
 from ax.adapter.registry import Generators  # noqa: E402
+from ax.api.utils.instantiation.from_config import parameter_from_config as _of  # noqa: E402
 from ax.core.parameter import (  # noqa: E402
     ChoiceParameter,
     FixedParameter,
@@ -37,6 +38,7 @@ from botorch_costly.acquisition import PBGI, LogEIPerCost, TimeVaryingLogEI  # n
 from botorch_costly.integrations.ax import AnalyticAcquisition, TransferNode, register  # noqa: E402
 from botorch_costly.integrations.ax.parameters import Parameters  # noqa: E402
 from botorch_costly.integrations.ax.storage import ACQUISITION_FUNCTIONS, MODELS  # noqa: E402
+from botorch_costly.integrations.offline.translation import translated  # noqa: E402
 from tests.integrations import ax_program as program  # noqa: E402
 
 FLOAT, INT, STRING, BOOL = (ParameterType[n] for n in ("FLOAT", "INT", "STRING", "BOOL"))
@@ -126,6 +128,68 @@ def test_arms_outside_are_no_configuration(params):
     others = {"dropout": 0.1, "layers": 2, "width": 32, "policy": "none", "flag": True}
     assert Parameters(SearchSpace(MIXED)).config({**others, **params}) is None
     assert Parameters(SearchSpace(MIXED)).config({"lr": 0.01, **others}) is not None
+
+
+STEPPED = [
+    RangeParameterConfig(name="rate", parameter_type="float", bounds=(0.1, 0.7), step_size=0.1),
+    RangeParameterConfig(name="units", parameter_type="int", bounds=(32, 160), step_size=32),
+]
+TRIED = [{"rate": 0.1 * k, "units": 32 * n} for k in (1, 3, 7) for n in (1, 3, 5)]
+
+
+def stepped(tasks):
+    node = TransferNode([bc.Task(tasks, [-abs(c["rate"] - 0.3) for c in tasks])])
+    return program.client(STEPPED, [node]), node
+
+
+def test_ranges_with_steps_are_numbers_with_steps():
+    client, node = stepped(TRIED)
+    space, grid = client._experiment.search_space, [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
+    for _ in range(8):
+        for trial, params in client.get_next_trials(1).items():
+            assert space.check_membership(params)
+            assert min(abs(params["rate"] - one) for one in grid) < 1e-12
+            client.complete_trial(trial, {"loss": abs(params["rate"] - 0.3)})
+    client.get_next_trials(1)  # told of all results, it asks for the next one
+    assert node.optimizer.space == bc.SearchSpace(
+        {"rate": bc.Real(0.1, 0.7, step=0.1), "units": bc.Integer(32, 160, step=32)}
+    )
+    assert len(node.optimizer.observations) == 8  # each arm was known again
+    assert all(one.config["rate"] in grid for one in node.optimizer.observations)
+
+
+def test_earlier_studies_off_the_steps_are_read():
+    """The kind: a step taken for an index, so that a study with other steps has no value in range."""
+    parameters = Parameters(SearchSpace([_of(config) for config in STEPPED]))
+    assert parameters.part({"rate": 0.33, "units": 50}) == {"rate": 0.33, "units": 50}
+    assert parameters.config({"rate": 0.33, "units": 64}) is None
+    assert parameters.config({"rate": 0.1 + 0.2, "units": 64}) == {"rate": 0.3, "units": 64}
+    for outside in ({"rate": 0.8}, {"units": 20}, {"units": 64.5}, {"rate": "fast"}):
+        assert parameters.part(outside) is None
+    configs = [{"rate": 0.33, "units": 50}, {"rate": 0.1, "units": 160}, {"rate": 0.9, "units": 64}]
+    (task,) = translated("tasks", [bc.Task(configs, [1.0, 2.0, 3.0])], parameters)
+    assert list(task.values) == [1.0, 2.0]
+    client, node = stepped(configs[:2])
+    client.get_next_trials(1)
+    assert node.optimizer.tasks.inputs.shape == (1, 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "parameter"),
+    [
+        ([1.0, 2.0, 4.0], FLOAT, bc.Integer(0, 2)),
+        ([2, 4, 6], INT, bc.Integer(2, 6, step=2)),
+        ([0.1 + 0.1 * k for k in range(4)], FLOAT, bc.Real(0.1, 0.4, step=0.1)),
+        (["1", "2", "3"], STRING, bc.Integer(0, 2)),
+        ([0.5, 1.0], FLOAT, bc.Choice([0.5, 1.0])),
+    ],
+)
+def test_only_equally_spaced_numbers_in_order_have_a_step(values, kind, parameter):
+    choice = ChoiceParameter("x", kind, values, is_ordered=True, sort_values=kind != STRING)
+    parameters = Parameters(SearchSpace([choice]))
+    assert parameters.space == bc.SearchSpace({"x": parameter})
+    for value in choice.values:
+        assert parameters.params(parameters.config({"x": value})) == {"x": value}
 
 
 def test_rounded_arms_are_known_again():

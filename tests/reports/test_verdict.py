@@ -10,11 +10,18 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly.reports import SavedRun, html_of, text_of
+from tests.cases import quick
+from tests.laws.optimizer_runs import after, through_a_file
+from tests.registry.optimizers import BY_DEFAULT, OPTIMIZERS
 from tests.reports.running import SPACE, START, played, played_twins
 
 
 class Mine(bc.AlwaysQuery):
     """A rule of the user's own, which a state only names."""
+
+
+def mine(model, round):
+    return bc.UCB(2.0)(model, round)
 
 
 def long(rounds=60, **options):
@@ -35,6 +42,7 @@ MAKERS = {
     "a mixed rule": lambda: long(query=bc.MixedQuery(10, 20, 60, bc.ConfidenceQuery(0.8))),
     "in single precision": lambda: long(dtype=torch.float32),
     "twins": played_twins,
+    "an acquisition function of one's own": lambda: long(acquisition=mine),
 }
 
 
@@ -51,13 +59,51 @@ def test_it_is_that_of_the_tuner_and_stands_first(name):
     assert page.count(verdict) == 1
 
 
+@pytest.mark.parametrize("name", quick(OPTIMIZERS, *BY_DEFAULT))
+def test_it_is_that_of_each_optimizer_unless_earlier_tasks_are_missing(name, caplog):
+    optimizer = after(OPTIMIZERS[name], 13)
+    caplog.clear()
+    run = SavedRun.from_state(through_a_file(optimizer.state_dict()))
+    if name.startswith("TransferOptimizer"):
+        assert "Load the state into its optimizer" in run.verdict
+        assert str(optimizer.diagnose()).splitlines()[1] in run.diagnosis
+    else:
+        assert run.diagnosis == (str(optimizer.diagnose()) if optimizer.observations else "")
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_it_is_that_of_a_search_with_fidelities_and_candidates_of_ones_own(seed):
+    optimizer = subset_run(seed)
+    run = SavedRun.from_state(optimizer.state_dict())
+    assert run.diagnosis == str(optimizer.diagnose())
+    assert "by the model" in run.verdict
+    older = optimizer.state_dict()
+    del older["header"]["definition_of_fidelities"]
+    assert "Load the state" in SavedRun.from_state(older).verdict
+
+
+def subset_run(seed):
+    """Twelve evaluations of candidates, at fidelities that have other names than by default."""
+    epochs = bc.SearchSpace({"epochs": bc.Real(1.0, 9.0, log=True)})
+    settings = [
+        ({**START, "depth": d}, {"epochs": e}) for d in (1, 2, 3, 4) for e in (1.0, 3.0, 9.0)
+    ]
+    rough = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20)
+    optimizer = bc.SubsetOptimizer(
+        SPACE, epochs, candidates=settings, sampling=rough, maximize=False, seed=seed
+    )
+    for config, fidelities in settings:
+        loss = (config["depth"] - 2.3) ** 2 + 1 / fidelities["epochs"]
+        optimizer.tell(optimizer.enqueue(config, fidelities), loss)
+    return optimizer
+
+
 def test_without_a_diagnosis_a_report_begins_with_the_run():
-    random, unknown = bc.RandomTuner(SPACE, 9), bc.OnlineTuner(SPACE, 9, query=Mine())
-    for tuner in (random, unknown):
-        tuner.tell(tuner.ask(), 0.5)
-    untold = bc.OnlineTuner(SPACE, 9)
+    unknown, untold = bc.OnlineTuner(SPACE, 9, query=Mine()), bc.OnlineTuner(SPACE, 9)
+    unknown.tell(unknown.ask(), 0.5)
     untold.ask()
-    for tuner in (random, unknown, untold):
+    for tuner in (unknown, untold):
         run = SavedRun.from_state(tuner.state_dict())
         assert run.verdict == ""
         assert text_of(run).startswith("run: ")

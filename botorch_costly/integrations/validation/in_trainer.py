@@ -4,9 +4,11 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.generators import global_generators, set_global_generators
+from botorch_costly.device import check_device
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check, check_positive
 from botorch_costly.integrations.validation.parts import PartReader
 from botorch_costly.integrations.validation.shared import SharedValidation, fresh_state
@@ -35,6 +37,7 @@ class TrainerValidation:
         margin: Margin of the guard, see ``GoodState``.
         timeout: Seconds after which a missing rank is lost.
         changed: Options of the validation that may differ from those in a loaded state.
+        device: Device of the guard's good state; that of each part if omitted.
 
     Raises:
         InvalidArgumentError: If an option is invalid.
@@ -49,6 +52,7 @@ class TrainerValidation:
         margin: float | None,
         timeout: float,
         changed: Collection[str],
+        device: torch.device | str | None = None,
     ) -> None:
         is_validation = isinstance(validation, Validation)
         check(is_validation, "validation", "a Validation", validation)
@@ -58,10 +62,13 @@ class TrainerValidation:
         if margin is not None:
             check(guard, "margin", "guard=True, whose margin it is", "guard=False")
             check_positive("margin", margin)
+        if device is not None:
+            check(guard, "device", "guard=True, whose state is kept there", "guard=False")
+            check_device(device)
         is_list = not isinstance(changed, str)
         check(is_list, "changed", "names of options in a list, such as ['steps']", changed)
         self.validation, self.monitor = validation, monitor
-        self._guards, self._margin = guard, margin
+        self._guards, self._margin, self._device = guard, margin, device
         self._timeout, self._changed = check_positive("timeout", timeout), tuple(changed)
         self.reader: PartReader | None = None  # of partial readings, once connected
         self._shared: SharedValidation | None = None
@@ -121,7 +128,7 @@ class TrainerValidation:
         shared, metric = self.connect(), self.validation.options.metric
         self._good = None
         if self._guards:
-            self._good = GoodState(*parts, metric=metric, margin=self._margin)
+            self._good = GoodState(*parts, metric=metric, margin=self._margin, device=self._device)
         loaded, self._loaded = self._loaded, None
         latest = shared.step if loaded is None else loaded["shared"]["step"]
         if latest > step:

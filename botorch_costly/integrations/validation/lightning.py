@@ -66,6 +66,8 @@ class ValidationCallback(Decides, Callback):
         timeout: Seconds after which a missing rank is lost.
         changed: Options of the validation that may differ from those in the resumed checkpoint, such as
             ``["steps"]``.
+        device: Device of the last good state; ``"cpu"`` saves memory of an accelerator. That of each part
+            if omitted. A part of your own moves what it loads to its device, as those of torch do.
 
     Raises:
         InvalidArgumentError: If an option is invalid; when training starts, if there is no validation,
@@ -94,11 +96,18 @@ class ValidationCallback(Decides, Callback):
         parts: Iterable[Stateful] = (),
         timeout: float = 60.0,
         changed: Collection[str] = (),
+        device: torch.device | str | None = None,
     ) -> None:
         require("lightning", "2.4", "lightning")
         super().__init__()
         self.run = TrainerValidation(
-            validation, monitor, guard=guard, margin=margin, timeout=timeout, changed=changed
+            validation,
+            monitor,
+            guard=guard,
+            margin=margin,
+            timeout=timeout,
+            changed=changed,
+            device=device,
         )
         self._parts = tuple(parts)
         self._readers = MetricReaders(monitor)

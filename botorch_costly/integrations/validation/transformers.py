@@ -5,6 +5,8 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+import torch
+
 from botorch_costly.ask_tell.saving import load, save
 from botorch_costly.errors import check
 from botorch_costly.integrations.extras import require
@@ -65,6 +67,8 @@ class ValidationCallback(TrainerCallback):
         timeout: Seconds after which a missing rank is lost.
         changed: Options of the validation that may differ from those in the resumed checkpoint, such as
             ``["steps"]``.
+        device: Device of the last good state; ``"cpu"`` saves memory of an accelerator. That of each part
+            if omitted. A part of your own moves what it loads to its device, as those of torch do.
 
     Raises:
         InvalidArgumentError: If an option is invalid, or ``examples`` lacks the trainer; when training
@@ -97,10 +101,17 @@ class ValidationCallback(TrainerCallback):
         resume_from: str | os.PathLike[str] | None = None,
         timeout: float = 60.0,
         changed: Collection[str] = (),
+        device: torch.device | str | None = None,
     ) -> None:
         require("transformers", "4.46", "transformers")
         self.run = TrainerValidation(
-            validation, monitor, guard=guard, margin=margin, timeout=timeout, changed=changed
+            validation,
+            monitor,
+            guard=guard,
+            margin=margin,
+            timeout=timeout,
+            changed=changed,
+            device=device,
         )
         check(isinstance(save_best, bool), "save_best", "a bool", save_best)
         self._save_best, self._parts, self._resume_from = save_best, tuple(parts), resume_from

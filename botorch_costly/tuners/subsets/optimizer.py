@@ -1,5 +1,6 @@
 """``SubsetOptimizer``: cheap evaluations at low fidelities locate the optimum at the target."""
 
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -12,6 +13,7 @@ from botorch_costly.ask_tell.earlier_names import warn_of
 from botorch_costly.ask_tell.evaluations import sign_of
 from botorch_costly.ask_tell.optimizer import Optimizer
 from botorch_costly.ask_tell.points import SAME
+from botorch_costly.ask_tell.state import FIDELITIES
 from botorch_costly.errors import check, check_nonnegative, check_positive
 from botorch_costly.parameters import Plain, Real
 from botorch_costly.randomness import check_seed, generator_of
@@ -133,6 +135,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
             "tasks": earlier.digest,
             "costs": earlier.digest_of_costs,
             "fidelities": self.fidelities.fingerprint(),
+            FIDELITIES: json.dumps(self.fidelities.to_dict()),
             "candidates": None if listed is None else digest_of([listed], "evaluations"),
             "maximize": maximize,
             "overhead": overhead,

@@ -16,7 +16,7 @@ from botorch_costly.ask_tell.surroundings import one_thread
 from botorch_costly.device import Tkwargs
 from botorch_costly.errors import check, check_count
 from botorch_costly.models.task_ensemble import TaskEnsemble
-from botorch_costly.numerics.robust import outliers
+from botorch_costly.numerics.robust import outliers, ranks_of
 from botorch_costly.parameters import Plain
 from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.records import FrozenConfig, ValueObservation
@@ -186,7 +186,7 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
         with torch.no_grad():
             means = self.tasks.means(self._seen.points[finite].to(self.tasks.inputs))
         told = means[~torch.tensor(self._advised)], self._seen.values[finite].to(means)
-        ranks = torch.stack([_ranks(row) for row in (told[1], *told[0])])
+        ranks = torch.stack([ranks_of(row) for row in (told[1], *told[0])])
         agreement = torch.corrcoef(ranks)[
             0, 1:
         ]  # NaN of equal values, for which no comparison holds
@@ -229,11 +229,6 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
             return []
         before = f"went from {shares[0]:.2f} to" if len(shares) > 1 else "is"
         return [f"The share of the earlier tasks in the choices {before} {shares[-1]:.2f}."]
-
-
-def _ranks(values: Tensor) -> Tensor:
-    """Return the ranks of values, those of equal ones averaged, shape ``(n,)``."""
-    return (values[:, None] > values).sum(-1) + 0.5 * (values[:, None] == values).sum(-1)
 
 
 def _fitted(

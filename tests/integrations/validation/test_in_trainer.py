@@ -8,8 +8,9 @@ import torch
 from torch.utils.data import DataLoader
 
 import botorch_costly as bc
-from botorch_costly.errors import StateMismatchError
+from botorch_costly.errors import InvalidArgumentError, StateMismatchError
 from botorch_costly.integrations.validation.in_trainer import TrainerValidation
+from botorch_costly.rewards import recovery
 from tests.integrations.validation.readings import Clock, readings, validation
 from tests.rewards.guarding import Weights
 
@@ -46,6 +47,26 @@ def test_the_guard_has_the_kind_of_the_metric_and_its_margin():
     wide = run_of(validation(1.0, metric="accuracy"), margin=0.6)
     assert play(wide, accuracies)[-1] == 4.0
     assert play(run_of(guard=False), accuracies)[-1] == 4.0
+
+
+@pytest.mark.parametrize("device", ["cpu", None])
+def test_the_guard_keeps_its_state_on_the_device_that_was_asked_for(device, monkeypatch):
+    devices, copies = [], recovery.copied
+
+    def copied(state, device=None):
+        devices.append(device)
+        return copies(state, device)
+
+    monkeypatch.setattr(recovery, "copied", copied)
+    assert play(run_of(device=device), [1.0, 0.5, 3.0]) == [1.0, 2.0, 2.0]
+    assert len(devices) >= 2
+    assert (torch.device("cpu") in devices) == (device is not None)
+
+
+def test_a_device_that_does_not_exist_or_has_no_guard_is_refused():
+    for options in ({"device": "abacus"}, {"device": "cpu", "guard": False}):
+        with pytest.raises(InvalidArgumentError, match="device"):
+            run_of(**options)
 
 
 def test_readings_after_the_good_state_are_forgotten():

@@ -357,6 +357,9 @@ def test_what_does_not_fit_is_refused():
     for wrong in ({"guard": 1}, {"margin": 0.2}, {"guard": True, "margin": 0.0}, {"timeout": 0}):
         with pytest.raises(InvalidArgumentError):
             ValidationCallback(validation(), "val_loss", **wrong)
+    for wrong in ({"guard": True, "device": "abacus"}, {"device": "cpu"}):
+        with pytest.raises(InvalidArgumentError):
+            ValidationCallback(validation(), "val_loss", **wrong)
     with pytest.raises(InvalidArgumentError, match="a Validation"):
         ValidationCallback(3, "val_loss")
     with pytest.raises(InvalidArgumentError, match="check_val_every_n_epoch"):

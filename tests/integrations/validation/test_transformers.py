@@ -233,3 +233,5 @@ def test_a_second_training_begins_anew(tmp_path):
 def test_what_does_not_fit_is_refused():
     with pytest.raises(InvalidArgumentError, match="save_best"):
         callback(save_best="yes")
+    with pytest.raises(InvalidArgumentError, match="device"):
+        callback(guard=True, device="abacus")
