@@ -14,6 +14,7 @@ from botorch_costly.errors import RestoreError, StateMismatchError, check, short
 from botorch_costly.parameters import Scheduled
 from botorch_costly.records import Observation, Plain, TwinDecision
 from botorch_costly.rewards.applied_rates import AppliedRates
+from botorch_costly.rewards.idle_rounds import IdleRounds
 from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.rewards.outside_optimizers import OutsideOptimizers
 from botorch_costly.space import SearchSpace
@@ -142,6 +143,7 @@ class Session(Around[TwinDecision]):
         check(isinstance(tuner, TwinTuner), "tuner", expected, tuner)
         self.tuner, self._parts = tuner, Parts(parts, device)
         self._outside, self._rates = OutsideOptimizers(parts, _ADVICE), AppliedRates(parts)
+        self._idle = IdleRounds(parts, self._outside)
         if _plays_a_schedule(tuner) and self._parts.have_scheduler:
             _logger.warning(
                 "A scheduler is among the parts, and the tuner lets the learning rate fall at the end, "
@@ -190,6 +192,7 @@ class Session(Around[TwinDecision]):
             self._settle(str(error))
             decision, position = self._asked()  # the incumbent goes on from the present state
         self._position = position
+        self._idle.begin_round()
         return decision
 
     def _asked(self) -> tuple[TwinDecision, tuple[int, int]]:
@@ -215,8 +218,10 @@ class Session(Around[TwinDecision]):
         decisions = self.tuner.decisions
         if self._position is not None and decisions:
             self._outside.end()
+            self._idle.end_round()
             config = decisions[-1].config
-            self._rates.note({name: config[name] for name in self.tuner.space.rates})
+            if not self._idle.are_trained_elsewhere:
+                self._rates.note({name: config[name] for name in self.tuner.space.rates})
 
     def _check_position(self) -> None:
         (loads, asked), (now, by_all) = self._position or self.tuner.position, self.tuner.position
