@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from botorch_costly.ask_tell.state import Undo, states_of
-from botorch_costly.ask_tell.tariff import Stock, Tariff, check_overhead
+from botorch_costly.ask_tell.tariff import Stock, Tariff, check_clock, check_overhead
 
 
 class RoundTariff(Tariff):
@@ -132,6 +132,7 @@ def tariff_of(overhead: float | None, clock: Callable[[], float]) -> RoundTariff
     """Return the tariff of a tuner; None without an overhead.
 
     Raises:
-        InvalidArgumentError: If the overhead is no number in (0, 1].
+        InvalidArgumentError: If the overhead is no number in (0, 1], or the clock cannot be called.
     """
+    check_clock(clock)
     return None if overhead is None else RoundTariff(check_overhead(overhead), clock)

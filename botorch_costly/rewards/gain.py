@@ -189,7 +189,8 @@ class GainReward(MetricGain):
         form = self._check_form(round)
         if last.round is not None:
             later = when.round > last.round
-            check(later, "round", f"a round after {last.round}", when.round)
+            expected = f"a round after {last.round}, the last one (a new run needs a new reward)"
+            check(later, "round", expected, when.round)
         covariance = self.covariance_of(sample, self._sample)
         self._direction.watch(metric)
         level, reference = self.level(metric), self._reference
