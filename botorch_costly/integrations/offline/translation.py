@@ -88,7 +88,8 @@ def _translated(
     names = {
         name: None for params in task.configs if isinstance(params, Mapping) for name in params
     }
-    ignored = tuple(n for n in names if n not in own and n not in translation.space.names)
+    known = {*own, *translation.space.names, *fidelities}
+    ignored = tuple(name for name in names if name not in known)
     if absent and ignored:
         warn_of_names(ignored, absent)
     configs, values, progress, costs = zip(*fits, strict=True)
