@@ -27,9 +27,9 @@ from botorch_costly.integrations.groups import (
 )
 from botorch_costly.integrations.multiplier import (
     MULTIPLIER,
-    look_absolute,
     multiply_no_more,
     multiply_rates,
+    seem_absolute,
 )
 from botorch_costly.integrations.parts import inner_network
 from botorch_costly.parameters import Choice
@@ -118,7 +118,7 @@ def apply(
             target.write()
         elif multiplied:
             multiply_rates(target.groups, float(target.value))
-            if look_absolute(inner, float(target.value)):
+            if seem_absolute(inner, float(target.value)):
                 warn_caller(_FAR_BELOW.format(target.name))
         else:
             target.write()

@@ -39,7 +39,7 @@ def multiply_rates(groups: Iterable[dict[str, Any]], factor: float) -> None:
         group[MULTIPLIER] = factor
 
 
-def look_absolute(optimizer: Optimizer, factor: float) -> bool:
+def seem_absolute(optimizer: Optimizer, factor: float) -> bool:
     """Take note of the multiplier of a round; return once whether all so far look like rates.
 
     Multipliers change the rate of a scheduler by about ten times. Several that are far smaller are rates

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-_COUNT = 10  # metrics that are checked, and stretches of training
+_COUNT = 10  # metrics that are checked, and segments of training
 _BALANCE = 0.8  # of their pairs, from which a trend is no coincidence
 _LEAST = 0.1  # total worsening that is reported
 _CLEAR = 0.3  # total worsening that needs no confirmation by as many metrics again
@@ -61,27 +61,27 @@ def watch_metrics(kind: Declared, metrics: Sequence[float]) -> bool:
     return is_known
 
 
-def watch_stretches(kind: Declared, stretches: Sequence[tuple[float, float]]) -> bool:
+def watch_segments(kind: Declared, segments: Sequence[tuple[float, float]]) -> bool:
     """Warn if training worsens the metric whatever the settings; return whether that is known.
 
-    Call it after each stretch, until it is known: a call with the fewest stretches that tell may warn.
+    Call it after each segment, until it is known: a call with the fewest segments that tell may warn.
 
     Args:
         kind: Declared kind of the metrics.
-        stretches: Metrics before and after each stretch of training so far.
+        segments: Metrics before and after each segment of training so far.
     """
-    changes = [_sign(kind) * (after - before) for before, after in stretches]
+    changes = [_sign(kind) * (after - before) for before, after in segments]
     worse = sum(change > 0 for change in changes)
     balance = worse - sum(change < 0 for change in changes)
-    within = all(0 <= metric <= 1 for stretch in stretches for metric in stretch)
+    within = all(0 <= metric <= 1 for segment in segments for metric in segment)
     steady = balance >= _BALANCE * _COUNT and sum(changes) >= _LEAST
-    if len(stretches) == _COUNT and within and steady:
+    if len(segments) == _COUNT and within and steady:
         _logger.warning(
-            "In %d of the first %d stretches of training, with all settings tried, the metrics %s. "
+            "In %d of the first %d segments of training, with all settings tried, the metrics %s. "
             "If they are no %s, declare them as %s.",
             *(worse, _COUNT, _TREND[kind], kind, _OTHER[kind]),
         )
-    return len(stretches) >= _COUNT
+    return len(segments) >= _COUNT
 
 
 def _sign(kind: Declared) -> int:

@@ -21,12 +21,12 @@ from botorch_costly.errors import check, check_count, check_rate
 from botorch_costly.parameters import BASES, Plain
 from botorch_costly.randomness import check_seed
 from botorch_costly.records import FrozenConfig, Observation, TwinDecision
-from botorch_costly.rewards.direction import watch_metrics, watch_stretches
+from botorch_costly.rewards.direction import watch_metrics, watch_segments
 from botorch_costly.rewards.metric_gain import Kind, check_metric, least_loss, log_gain
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis, gained_by, lineages
+from botorch_costly.tuners.twins.segments import segments
 from botorch_costly.tuners.twins.strategy import TwinStrategy
-from botorch_costly.tuners.twins.stretches import stretches
 
 _logger = logging.getLogger(__name__)
 _LEAST_ERROR = 1e-4  # share of errors; smaller ones count as this
@@ -208,7 +208,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         While rates are searched, the metrics in their order say nothing: small rates change none.
         """
         if self.space.rates:
-            return watch_stretches(self._metric, stretches(self.decisions, self.observations))
+            return watch_segments(self._metric, segments(self.decisions, self.observations))
         metrics = [outcome.reward for outcome in self.observations]
         return watch_metrics(self._metric, [metric for metric in metrics if metric is not None])
 
