@@ -4,11 +4,16 @@ Each message states the expected and the received value in terms of the caller's
 also derives from the built-in error that a caller would catch without knowing this package.
 """
 
+import contextlib
 import math
 import numbers
+import os
 import reprlib
 import sys
+import warnings
 from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 _LONGEST = 500  # characters of a value in a message: a state may hold all weights of a network
@@ -141,6 +146,20 @@ class NumericalError(CostlyError, ArithmeticError):
     """A factorization or optimization reached numbers from which it cannot continue."""
 
 
+def warn_caller(message: str) -> None:
+    """Warn of the line of the user's program that called the package, however deep this call is."""
+    package, level, frame = f"{Path(__file__).parent}{os.sep}", 1, sys._getframe()
+    while frame.f_back is not None and _is_inside(frame, package):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
+
+
+def _is_inside(frame: FrameType, package: str) -> bool:
+    # Decorators of the standard library, such as contextlib's, stand between two calls of the package.
+    name = frame.f_code.co_filename
+    return name.startswith((package, "<")) or name == contextlib.__file__
+
+
 def is_power_of_two(count: int) -> bool:
     """Return whether a count is 1, 2, 4, 8, ..., the counts at which warnings are repeated."""
     return count & (count - 1) == 0
@@ -174,6 +193,7 @@ def _number_check(expected: str, holds: Callable[[float], bool]) -> Callable[[st
 
 
 check_probability = _number_check("a number in (0, 1)", lambda v: 0 < v < 1)
+check_error_rate = _number_check("a probability of an error, in (0, 0.5]", lambda v: 0 < v <= 0.5)
 check_rate = _number_check("a number in [0, 1]", lambda v: 0 <= v <= 1)
 check_positive = _number_check("a finite number > 0", lambda v: 0 < v < math.inf)
 check_nonnegative = _number_check("a finite number >= 0", lambda v: 0 <= v < math.inf)

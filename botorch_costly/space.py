@@ -9,7 +9,9 @@ import itertools
 import json
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from typing import Any
@@ -62,6 +64,19 @@ def _named_pairs(
     return tuple(pairs.items())
 
 
+_is_own: ContextVar[bool] = ContextVar("is_own", default=True)
+
+
+@contextmanager
+def of_earlier_studies() -> Iterator[None]:
+    """Make spaces without warnings: they are those of earlier studies, which cannot be changed."""
+    token = _is_own.set(False)
+    try:
+        yield
+    finally:
+        _is_own.reset(token)
+
+
 @cache  # spaces are rebuilt from states, and with fidelities
 def _warn_of_scale(name: str, parameter: Parameter) -> None:
     """Warn of a linear scale over orders of magnitude, nearly all of which lies near its upper end.
@@ -107,7 +122,7 @@ class SearchSpace:
         self, parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]]
     ) -> None:
         object.__setattr__(self, "parameters", _named_pairs(parameters))
-        for name, parameter in self.parameters:
+        for name, parameter in self.parameters if _is_own.get() else ():
             _warn_of_scale(name, parameter)
 
     def __repr__(self) -> str:

@@ -8,13 +8,20 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import InvalidConfigError, InvalidShapeError, InvalidSpaceError, check
+from botorch_costly.errors import (
+    InvalidConfigError,
+    InvalidShapeError,
+    InvalidSpaceError,
+    check,
+    shortened,
+)
 from botorch_costly.parameters import Choice, Integer, Parameter, Real
 from botorch_costly.plain import Plain
 from botorch_costly.space import SearchSpace
@@ -124,6 +131,10 @@ def encode_observations(
     outside, kept = _counted(outside), keep.nonzero().flatten()
     examples = {n: cells[n][int((~columns[n].inside).int().argmax())] for n in outside}
     _report(title, len(kept), failed, outside, examples)
+    ignored = tuple(name for name in keys if name not in columns)
+    absent = tuple(n for n, c in columns.items() if n not in (fill or {}) and c.absent.all())
+    if ignored and absent:
+        warn_of_names(ignored, absent)
     return EncodedTask(
         points=torch.cat([column.encoded for column in columns.values()], dim=-1)[kept],
         values=torch.tensor([values[i] for i in kept.tolist()], dtype=torch.float64),
@@ -131,7 +142,7 @@ def encode_observations(
         failed=failed,
         outside=outside,
         filled=_counted({name: int((c.absent & keep).sum()) for name, c in columns.items()}),
-        ignored=tuple(name for name in keys if name not in columns),
+        ignored=ignored,
     )
 
 
@@ -152,6 +163,18 @@ def _report(
     if left_out > kept:
         message = "Of %s %d observations of %d are left out (%s): is the space right?"
         _logger.warning(message, title, left_out, left_out + kept, reasons)
+
+
+@cache  # several studies may have the same names, and are encoded for several models
+def warn_of_names(ignored: tuple[str, ...], absent: tuple[str, ...]) -> None:
+    """Warn once in a process of names that may have changed between a study and the space."""
+    _logger.warning(
+        "An earlier study lacks %s, for which a default is filled in, and has %s, which the space does "
+        "not know: if a parameter has been renamed, give both the same name (fill={name: value} says "
+        "what was in use).",
+        shortened(" and ".join(absent)),
+        shortened(" and ".join(ignored)),
+    )
 
 
 # -- names and cells -------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 
 from botorch_costly.ask_tell.round_tariff import RoundTariff
 from botorch_costly.ask_tell.state import Undo, attributes_of, both
-from botorch_costly.ask_tell.tariff import Stock, check_overhead
+from botorch_costly.ask_tell.tariff import Stock, check_clock, check_overhead
 from botorch_costly.ask_tell.time_limit import TimeLimit
 
 
@@ -19,7 +19,8 @@ class Clocks:
         clock: Function that returns seconds.
 
     Raises:
-        InvalidArgumentError: If the seconds are no positive number, or the share is not in (0, 1].
+        InvalidArgumentError: If the seconds are no positive number, the share is not in (0, 1], or the
+            clock cannot be called.
     """
 
     def __init__(
@@ -28,6 +29,7 @@ class Clocks:
         overhead: float | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        check_clock(clock)
         self.limit = None if seconds is None else TimeLimit(seconds, clock)
         self.tariff = None if overhead is None else RoundTariff(check_overhead(overhead), clock)
 

@@ -14,10 +14,12 @@ from botorch_costly.errors import (
     is_power_of_two,
 )
 from botorch_costly.parameters import Plain
+from botorch_costly.roles import role_by_name
 
 S = TypeVar("S", bound=Suggestion)
 T = TypeVar("T", bound=Outcome)
 _SILENT = 8  # outcomes without any reward, or queries without any outcome, that earn a warning
+_MULTIPLIES = 0.5  # rates from here on that diverge are perhaps multipliers
 _logger = logging.getLogger(__name__)
 
 
@@ -82,7 +84,10 @@ class Ledger(Generic[S, T]):
             HorizonExceededError: If the horizon is reached.
         """
         over = horizon is not None and len(self) >= horizon
-        expected = f"at most {horizon} rounds"
+        expected = (
+            f"at most {horizon} rounds, those before loading included (range(len(tuner.decisions), "
+            "horizon) are left; load into a longer horizon with changed=['horizon'] to go on)"
+        )
         check(not over, "ask", expected, len(self) + 1, HorizonExceededError)
         return len(self)
 
@@ -150,11 +155,26 @@ class Ledger(Generic[S, T]):
     def warn_of(self, outcome: T) -> None:
         """Warn if the outcome just entered has failed, or if no outcome so far has a reward."""
         if outcome.failed and is_power_of_two(self.failed_queries):  # many may fail in a row
-            message = "The query in round %d failed: no finite %s (failed queries so far: %d)."
-            _logger.warning(message, outcome.id, self.told, self.failed_queries)
+            message = "The query in round %d failed: no finite %s (failed queries so far: %d).%s"
+            advice = self._advice(outcome) if 2 * self.failed_queries >= len(self._told) else ""
+            _logger.warning(message, outcome.id, self.told, self.failed_queries, advice)
         if len(self._told) == _SILENT and all(map(_is_empty, self._told.values())):
             message = "%d queries have been told, all without a %s: nothing is learnt from them."
             _logger.warning(message, _SILENT, self.told)
+
+    def _advice(self, outcome: T) -> str:
+        """Return what to do where half of the queries or more fail."""
+        config = self.config_of(outcome.id) or {}
+        items = [(n, v) for n, v in config.items() if isinstance(v, int | float)]
+        rates = {n: v for n, v in items if role_by_name(n) == "learning_rate"}
+        if not rates:
+            return " Check the data, the loss function and the ranges of the space."
+        played = " and ".join(f"{n} {v:.3g}" for n, v in rates.items())
+        factor = " (a multiplier is applied by rates='multipliers')"
+        return (
+            f" Check the data and the loss function, or lower start and upper bound: it played {played}"
+            f"{factor if max(rates.values()) >= _MULTIPLIES else ''}."
+        )
 
     def cancel(self, suggestion: S) -> None:
         """Remove a suggestion that will not be told; its number is not used again.

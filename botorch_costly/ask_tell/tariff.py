@@ -38,6 +38,12 @@ def check_overhead(overhead: object) -> float:
     return share
 
 
+def check_clock(clock: object) -> None:
+    """Raise InvalidArgumentError if a clock cannot be called."""
+    expected = "a function that returns seconds, such as time.perf_counter without a call"
+    check(callable(clock), "clock", expected, clock)
+
+
 class Stock(NamedTuple):
     """The readings that a share of the clock affords; fractions count."""
 
@@ -126,9 +132,13 @@ class Tariff:
     Args:
         share: Largest share of the clock that validation and deciding may take, in (0, 1].
         clock: Function that returns seconds.
+
+    Raises:
+        InvalidArgumentError: If the clock cannot be called.
     """
 
     def __init__(self, share: float, clock: Callable[[], float] = time.perf_counter) -> None:
+        check_clock(clock)
         self.share, self._clock = share, clock
         self.training, self.validation = Spans(), Spans()
         self.deciding, self.watching = Spans(), Spans()

@@ -5,14 +5,13 @@ with that name or index, ``encoder.dropout`` in the submodule with that name. Al
 checked before any is written.
 """
 
-import warnings
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Literal, get_args
 
 from torch import nn
 from torch.optim import Optimizer
 
-from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, check
+from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, check, warn_caller
 from botorch_costly.integrations.dropout import (
     DROPOUT,
     DropoutTarget,
@@ -26,7 +25,12 @@ from botorch_costly.integrations.groups import (
     settings_of,
     shared_target,
 )
-from botorch_costly.integrations.multiplier import MULTIPLIER, multiply_no_more, multiply_rates
+from botorch_costly.integrations.multiplier import (
+    MULTIPLIER,
+    multiply_no_more,
+    multiply_rates,
+    seem_absolute,
+)
 from botorch_costly.integrations.parts import inner_network
 from botorch_costly.parameters import Choice
 from botorch_costly.plain import Plain
@@ -36,6 +40,10 @@ from botorch_costly.space import SearchSpace
 Rates = Literal["values", "multipliers"]
 _RATES = {"lr": "lr", "learning_rate": "lr"}
 _RATES_LIE_BELOW = 1e-4  # product of the bounds of a range of rates; about 1 for multipliers
+_FAR_BELOW = (
+    "{0}: all multipliers so far are at most 0.1, and look like learning rates, which rates='values' "
+    "sets. With rates='multipliers' search a range around 1, such as Real(0.1, 10, log=True)."
+)
 _CYCLED = {"momentum", "betas"}  # settings that schedulers with cycle_momentum write
 
 
@@ -110,6 +118,8 @@ def apply(
             target.write()
         elif multiplied:
             multiply_rates(target.groups, float(target.value))
+            if seem_absolute(inner, float(target.value)):
+                warn_caller(_FAR_BELOW.format(target.name))
         else:
             target.write()
             multiply_no_more(target.groups)  # left by an earlier run with multipliers
@@ -162,7 +172,7 @@ def check_rates(space: SearchSpace, rates: Rates, others: Collection[str] = ()) 
             doubt = "is set as a learning rate, and looks like a range of multipliers"
         if doubt:
             advice = "see rates='values' and rates='multipliers'"
-            warnings.warn(f"{name}: {parameter} {doubt}: {advice}.", stacklevel=4)
+            warn_caller(f"{name}: {parameter} {doubt}: {advice}.")
 
 
 def unwrapped(optimizer: Any) -> Optimizer:
@@ -179,6 +189,9 @@ def unwrapped(optimizer: Any) -> Optimizer:
 
 
 def _modules(modules: nn.Module | Iterable[nn.Module]) -> list[nn.Module]:
+    expected = "a network, or a list of them (omitted, no dropout is set)"
+    given = isinstance(modules, nn.Module | Iterable) and not isinstance(modules, Optimizer)
+    check(given, "modules", expected, modules)
     networks = [modules] if isinstance(modules, nn.Module) else list(modules)
     for network in networks:
         check(isinstance(network, nn.Module), "modules", "torch.nn.Module objects", network)

@@ -10,8 +10,10 @@ groups but lose its hooks. So the hooks are global to all optimizers, and read t
 
 from collections.abc import Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from torch import Tensor
+from torch.optim import Optimizer
 from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
@@ -20,6 +22,9 @@ from torch.optim.optimizer import (
 from botorch_costly.integrations.groups import unshare
 
 MULTIPLIER = "lr_multiplier"  # entry of a group, also in the optimizer's state
+_PLAYED = 5  # different multipliers that are looked at
+_ABSOLUTE = 0.1  # up to which all of them look like rates
+_played: "WeakKeyDictionary[Optimizer, list[float]]" = WeakKeyDictionary()
 _SCHEDULED = "lr_scheduled"  # the scheduler's rate, within a step
 
 
@@ -32,6 +37,20 @@ def multiply_rates(groups: Iterable[dict[str, Any]], factor: float) -> None:
     """
     for group in groups:
         group[MULTIPLIER] = factor
+
+
+def seem_absolute(optimizer: Optimizer, factor: float) -> bool:
+    """Take note of the multiplier of a round; return once whether all so far look like rates.
+
+    Multipliers change the rate of a scheduler by about ten times. Several that are far smaller are rates
+    by themselves, unless they fall from round to round, as at the end of a schedule.
+    """
+    played = _played.setdefault(optimizer, [])
+    if len(played) == _PLAYED or factor in played:
+        return False
+    played.append(factor)
+    falls = played == sorted(played, reverse=True)
+    return len(played) == _PLAYED and max(played) <= _ABSOLUTE and not falls
 
 
 def multiply_no_more(groups: Iterable[dict[str, Any]]) -> None:

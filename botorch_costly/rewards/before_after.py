@@ -128,6 +128,7 @@ class BeforeAfterReward(MetricGain):
             raise InvalidArgumentError("after", "a metric given to before first", metric)
         if not math.isfinite(metric):
             return Reading(math.nan, 0.0)
+        self._direction.watch(metric)
         covariance = self.covariance_of(sample, before)
         self._before = self._sample = None  # the next round needs its own
         self._least = self._least_with(metric)

@@ -2,45 +2,98 @@
 
 import logging
 import math
+from collections.abc import Sequence
 from typing import Literal
 
-_COUNT = 10  # metrics that are checked
+_COUNT = 10  # metrics that are checked, and segments of training
 _BALANCE = 0.8  # of their pairs, from which a trend is no coincidence
 _LEAST = 0.1  # total worsening that is reported
+_CLEAR = 0.3  # total worsening that needs no confirmation by as many metrics again
 _OTHER = {"loss": "accuracy", "accuracy": "loss"}
+_TREND = {"loss": "rise", "accuracy": "fall"}
 _logger = logging.getLogger(__name__)
+
+Declared = Literal["loss", "accuracy"]
 
 
 class Direction:
-    """Warns once if the first metrics of a run worsen steadily and lie in [0, 1].
+    """Warns once if the first metrics of a run worsen steadily, as metrics of the other kind do.
 
-    Most runs improve their metric at first. A loss above 1 cannot be an accuracy.
+    Most runs improve their metric at first. A loss above 1 cannot be an accuracy, but what is declared as
+    an accuracy and lies above 1 may be a loss: there a tenth of the first metric has to be lost. A loss
+    that fine-tuning raises at first turns soon, so that a small rise has to go on for as long again.
 
     Args:
         kind: Declared kind of the metrics.
     """
 
-    def __init__(self, kind: Literal["loss", "accuracy"]) -> None:
-        self._kind = kind
+    def __init__(self, kind: Declared) -> None:
+        self._kind: Declared = kind
         self._metrics: list[float] = []
+        self._is_known = False
 
     def watch(self, metric: float) -> None:
         """Add the next metric of the network in training; one that is not finite is ignored."""
-        if len(self._metrics) == _COUNT or not math.isfinite(metric):
-            return
-        self._metrics.append(metric)
-        if len(self._metrics) == _COUNT and self._is_suspicious():
-            trend = "rise" if self._kind == "loss" else "fall"
-            first, *_, last = self._metrics
-            _logger.warning(
-                "The first %d metrics %s from %.3g to %.3g. If they are no %s, declare them as %s.",
-                *(_COUNT, trend, first, last, self._kind, _OTHER[self._kind]),
-            )
+        if not self._is_known and math.isfinite(metric):
+            self._metrics.append(metric)
+            self._is_known = watch_metrics(self._kind, self._metrics)
 
-    def _is_suspicious(self) -> bool:
-        metrics = [m if self._kind == "loss" else -m for m in self._metrics]
-        if not all(0 <= abs(m) <= 1 for m in metrics) or metrics[-1] - metrics[0] < _LEAST:
-            return False
-        pairs = [(metrics[i], metrics[j]) for j in range(_COUNT) for i in range(j)]
-        balance = sum((later > before) - (later < before) for before, later in pairs)
-        return balance >= _BALANCE * len(pairs)
+
+def watch_metrics(kind: Declared, metrics: Sequence[float]) -> bool:
+    """Warn if the first metrics worsen steadily; return whether it is known that they do, or do not.
+
+    Call it with all metrics so far after each of them, until it is known.
+
+    Args:
+        kind: Declared kind of the metrics.
+        metrics: Finite metrics so far.
+    """
+    count = len(metrics)
+    if count not in (_COUNT, 2 * _COUNT):
+        return count > 2 * _COUNT
+    worsening = _worsening(kind, metrics)
+    is_known = count > _COUNT or worsening < _LEAST or worsening >= _CLEAR
+    if is_known and worsening >= _LEAST:
+        _logger.warning(
+            "The first %d metrics %s from %.3g to %.3g. If they are no %s, declare them as %s.",
+            *(count, _TREND[kind], metrics[0], metrics[-1], kind, _OTHER[kind]),
+        )
+    return is_known
+
+
+def watch_segments(kind: Declared, segments: Sequence[tuple[float, float]]) -> bool:
+    """Warn if training worsens the metric whatever the settings; return whether that is known.
+
+    Call it after each segment, until it is known: a call with the fewest segments that tell may warn.
+
+    Args:
+        kind: Declared kind of the metrics.
+        segments: Metrics before and after each segment of training so far.
+    """
+    changes = [_sign(kind) * (after - before) for before, after in segments]
+    worse = sum(change > 0 for change in changes)
+    balance = worse - sum(change < 0 for change in changes)
+    within = all(0 <= metric <= 1 for segment in segments for metric in segment)
+    steady = balance >= _BALANCE * _COUNT and sum(changes) >= _LEAST
+    if len(segments) == _COUNT and within and steady:
+        _logger.warning(
+            "In %d of the first %d segments of training, with all settings tried, the metrics %s. "
+            "If they are no %s, declare them as %s.",
+            *(worse, _COUNT, _TREND[kind], kind, _OTHER[kind]),
+        )
+    return len(segments) >= _COUNT
+
+
+def _sign(kind: Declared) -> int:
+    return 1 if kind == "loss" else -1
+
+
+def _worsening(kind: Declared, metrics: Sequence[float]) -> float:
+    """Return by how much metrics worsen in all, in units of the largest if that is above 1; 0 if not."""
+    largest = max(metrics)
+    if min(metrics) < 0 or (kind == "loss" and largest > 1):
+        return 0.0
+    pairs = [(metrics[i], metrics[j]) for j in range(len(metrics)) for i in range(j)]
+    balance = sum((later > before) - (later < before) for before, later in pairs) * _sign(kind)
+    steady = balance >= _BALANCE * len(pairs)
+    return _sign(kind) * (metrics[-1] - metrics[0]) / max(largest, 1.0) if steady else 0.0

@@ -43,7 +43,6 @@ from botorch_costly.errors import (
     check_rate,
 )
 from botorch_costly.records import Decision
-from botorch_costly.rewards.direction import Direction
 from botorch_costly.rewards.discounted_average import DiscountedAverage
 from botorch_costly.rewards.metric_gain import Kind, MetricGain, When
 from botorch_costly.rewards.sample import Reading, Sample
@@ -115,7 +114,6 @@ class GainReward(MetricGain):
         self._last = _Last()
         self._reference = DiscountedAverage(level=0.0, age=0.0, weight=0.0)
         self._sample: Sample | None = None  # of the last finite metric, if it was of a part
-        self._direction = Direction(kind)
 
     def __repr__(self) -> str:
         memory = f", memory={self.memory})" if self.memory else ")"
@@ -191,7 +189,8 @@ class GainReward(MetricGain):
         form = self._check_form(round)
         if last.round is not None:
             later = when.round > last.round
-            check(later, "round", f"a round after {last.round}", when.round)
+            expected = f"a round after {last.round}, the last one (a new run needs a new reward)"
+            check(later, "round", expected, when.round)
         covariance = self.covariance_of(sample, self._sample)
         self._direction.watch(metric)
         level, reference = self.level(metric), self._reference

@@ -12,6 +12,7 @@ from botorch_costly.plain import agree, as_number
 from botorch_costly.records import Decision
 from botorch_costly.rewards.applied_rates import AppliedRates, rates_in
 from botorch_costly.rewards.gain import GainReward
+from botorch_costly.rewards.idle_rounds import IdleRounds
 from botorch_costly.rewards.metric_gain import When
 from botorch_costly.rewards.recovery import DEFAULT_MARGIN, Kept, Recovery
 from botorch_costly.rewards.sample import Reading, Sample
@@ -94,7 +95,9 @@ class GuardedReward:
         self.margin = check_positive("margin", margin)
         self._recovery = Recovery(save, restore)
         self._good: Sample | None = None  # whose mean the metric of the good state is
-        self._rates: AppliedRates | None = None  # of a loop of the user's, with known parts
+        # Of a loop of the user's, with known parts.
+        self._rates: AppliedRates | None = None
+        self._idle: IdleRounds | None = None
 
     @classmethod
     def of(
@@ -126,11 +129,12 @@ class GuardedReward:
         recovery = Recovery.of(parts, device)
         guard = cls(reward, recovery.save, recovery.restore, margin=margin)
         guard._recovery, guard._rates = recovery, AppliedRates(parts)
+        guard._idle = IdleRounds(parts, recovery.outside)
         return guard
 
     def trust_rates(self) -> None:
         """Warn of no learning rates that are not applied: the caller applies them, and checks them."""
-        self._rates = None
+        self._rates = self._idle = None
 
     @property
     def _kept(self) -> Kept | None:
@@ -198,15 +202,26 @@ class GuardedReward:
 
     def _whole(self, metric: float, sample: Sample | None, round: int | Decision) -> Reading:
         """Guard a metric; after an error the guard is unchanged."""
-        if self._rates is not None and isinstance(round, Decision):
-            self._rates.note(rates_in(round.config))  # before a rollback, as the round was trained
+        if isinstance(round, Decision):
+            self._check_training(round)  # before a rollback, as the round was trained
         before, kept, good = self.reward.state_dict(), self._recovery.kept, self._good
         try:
-            return self._guard(metric, sample, round, before)
+            reading = self._guard(metric, sample, round, before)
         except BaseException:
             self.reward.load_state_dict(before)
             self._recovery.kept, self._good = kept, good
             raise
+        if self._idle is not None:
+            self._idle.begin_round()
+        return reading
+
+    def _check_training(self, decision: Decision) -> None:
+        """Warn if the parts were trained with other settings than those of decisions, or not at all."""
+        if self._rates is None or self._idle is None:
+            return
+        self._idle.end_round()
+        if not self._idle.are_trained_elsewhere:
+            self._rates.note(rates_in(decision.config))
 
     def _guard(
         self,

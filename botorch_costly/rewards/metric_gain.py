@@ -13,6 +13,7 @@ from botorch_costly.errors import (
 )
 from botorch_costly.plain import agree, as_number
 from botorch_costly.records import Decision
+from botorch_costly.rewards.direction import Direction
 from botorch_costly.rewards.sample import Reading, Sample
 
 Kind = Literal["loss", "accuracy"]
@@ -112,6 +113,7 @@ class MetricGain(ABC):
         self.clip = limit if limit == math.inf else check_positive("clip", limit)
         self.scale = check_positive("scale", _DEFAULT_SCALE[kind] if scale is None else scale)
         self._least: float | None = None  # smallest loss above 0 so far
+        self._direction = Direction(kind)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.kind!r}, clip={self.clip}, scale={self.scale})"

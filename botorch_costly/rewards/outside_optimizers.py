@@ -4,15 +4,15 @@ Its moments are then those of a training that was undone.
 """
 
 import logging
-import weakref
 from collections.abc import Iterable
 from typing import Any
 
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.amp import GradScaler
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
-from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from botorch_costly.rewards.step_hook import unwatch, watch
 
 _logger = logging.getLogger(__name__)
 
@@ -23,13 +23,17 @@ class OutsideOptimizers:
     Args:
         parts: Objects that go back to earlier states together.
         advice: How to name them all, for the message.
+
+    Attributes:
+        has_warned: Whether there has been a warning.
     """
 
     def __init__(self, parts: Iterable[Any], advice: str) -> None:
         self._parts, self._advice = list(parts), advice
+        self.has_warned = False
         networks = [part for part in self._parts if isinstance(part, nn.Module)]
         self._trained = {id(p) for network in networks for p in network.parameters()}
-        _watching.add(self)
+        watch(self)
 
     def note(self, optimizer: Optimizer) -> None:
         """Note a step; warn once if the optimizer trains a network and does not go back with it."""
@@ -37,31 +41,20 @@ class OutsideOptimizers:
         trains = any(id(p) in self._trained for group in groups for p in group["params"])
         if not (trains and _has_moments(optimizer)):
             return
-        if any(_restores(part, optimizer) for part in self._parts):
+        if any(may_restore(part, optimizer) for part in self._parts):
             return
+        self.has_warned = True
         self.end()
         _logger.warning(
             "%s trains a network that goes back to earlier states, and does not go back with it, for it "
-            "is not among the parts. Name all that training changes: %s.",
+            "is not among the parts. Make it once, and name all that training changes: %s.",
             type(optimizer).__name__,
             self._advice,
         )
 
     def end(self) -> None:
         """Watch no longer."""
-        _watching.discard(self)
-
-
-_watching: "weakref.WeakSet[OutsideOptimizers]" = weakref.WeakSet()
-
-
-def _note(optimizer: Any, *_: Any) -> None:
-    for watch in tuple(_watching) if _watching else ():
-        watch.note(optimizer)
-
-
-# One hook for good: hooks cannot be removed while others run.
-register_optimizer_step_post_hook(_note)
+        unwatch(self)
 
 
 def _has_moments(optimizer: Optimizer) -> bool:
@@ -70,8 +63,8 @@ def _has_moments(optimizer: Optimizer) -> bool:
     return any(isinstance(value, Tensor) for state in states for value in state.values())
 
 
-def _restores(part: Any, optimizer: Optimizer) -> bool:
+def may_restore(part: Any, optimizer: Optimizer) -> bool:
     """Return whether a part may restore an optimizer; only of torch's own kinds it is known that not."""
     if part is optimizer or getattr(part, "param_groups", None) is optimizer.param_groups:
         return True
-    return not isinstance(part, nn.Module | LRScheduler | Optimizer | GradScaler)
+    return not isinstance(part, nn.Module | LRScheduler | Optimizer | GradScaler | Generator)

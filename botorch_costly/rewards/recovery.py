@@ -164,7 +164,7 @@ class Recovery:
         self.kept: Kept | None = None
         self._warned_of_nans = False
         advice = "network, optimizer, .."
-        self._outside = None if parts is None else OutsideOptimizers(parts, advice)
+        self.outside = None if parts is None else OutsideOptimizers(parts, advice)
 
     @classmethod
     def of(
@@ -208,8 +208,8 @@ class Recovery:
         Raises:
             RestoreError: If ``restore`` raises; the parts have the states that they had before.
         """
-        if self._outside is not None:
-            self._outside.end()  # a round has been seen
+        if self.outside is not None:
+            self.outside.end()  # a round has been seen
         kept, level = self.kept, level_of(metric)
         if kept is None:
             return self._begin(metric, level, when)

@@ -69,7 +69,7 @@ def task_from_history(
         >>> task_from_history(history).values
         (0.8,)
     """
-    rows = list(history)
+    rows = _rows(history)
     if fidelities:
         check(iterations is None, "iterations", "none beside fidelities", iterations)
         return _of_fidelities([row for row in rows if where is None or where(row)], name)
@@ -156,11 +156,17 @@ def _task(outcomes: Sequence[_Outcome], name: str | None) -> Task:
     return Task([o.config for o in outcomes], [o.value for o in outcomes], name=name)
 
 
+def _rows(history: Iterable[Row]) -> list[Row]:
+    listed = isinstance(history, Iterable) and not isinstance(history, Mapping | str)
+    check(listed, "history", "the rows of an optimizer: optimizer.history", history)
+    return list(history)
+
+
 def _outcomes(history: Iterable[Row], where: Callable[[Row], bool] | None) -> list[_Outcome]:
-    rows = list(history)
+    rows = _rows(history)
     for row in rows:
         is_row = isinstance(row, Mapping) and {"round", "config", "reward", "failed"} <= set(row)
-        check(is_row, "history", "the rows of an optimizer's history", row)
+        check(is_row, "history", "the rows of an optimizer: optimizer.history", row)
     for row in rows:
         _check_row(row)
     observed = [row for row in rows if (where is None or where(row)) and _has_outcome(row)]

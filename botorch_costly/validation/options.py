@@ -11,8 +11,8 @@ from botorch_costly.errors import (
     StateMismatchError,
     check,
     check_count,
+    check_error_rate,
     check_nonnegative,
-    check_probability,
 )
 from botorch_costly.plain import agree, as_number
 from botorch_costly.randomness import check_seed
@@ -49,10 +49,10 @@ class Options:
             target = as_number("target", self.target)
             check(math.isfinite(target), "target", "a finite number", target)
         check_nonnegative("min_delta", as_number("min_delta", self.min_delta))
-        check_probability("level", self.level)
+        check_error_rate("level", self.level)
         check_seed(self.seed)
         if self.false_stop is not None:
-            check_probability("false_stop", self.false_stop)
+            check_error_rate("false_stop", self.false_stop)
             expected = "the last step of the run, to which false_stop looks ahead"
             check(self.steps is not None, "steps", expected, self.steps)
 

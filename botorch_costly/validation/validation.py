@@ -44,10 +44,10 @@ class Validation:
         target: Value of the metric that the run is to reach.
         patience: Largest number of steps between two readings that the share affords.
         min_delta: Differences of the metric up to this size do not matter.
-        false_stop: Largest probability of a stop although the metric would have improved by more than
-            ``min_delta`` until ``steps``; by default ``should_stop`` stays False.
-        level: Largest probability that a reading of part of the examples calls a better checkpoint worse,
-            or the reverse.
+        false_stop: Largest probability, at most 0.5, of a stop although the metric would have improved by
+            more than ``min_delta`` until ``steps``; by default ``should_stop`` stays False.
+        level: Largest probability, at most 0.5, that a reading of part of the examples calls a better
+            checkpoint worse, or the reverse.
         seed: Seed of the order in which examples are read.
         clock: Function that returns seconds.
 

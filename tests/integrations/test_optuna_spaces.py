@@ -13,6 +13,7 @@ from optuna.distributions import (  # noqa: E402
 
 from botorch_costly.integrations.optuna import TransferSampler  # noqa: E402
 from botorch_costly.integrations.optuna.distributions import Distributions  # noqa: E402
+from botorch_costly.space import _warn_of_scale as scale_warnings  # noqa: E402
 from tests.cases import quick  # noqa: E402
 
 
@@ -139,3 +140,42 @@ def test_distributions_that_no_earlier_trial_fits_are_refused_before_a_trial_is_
 
     with pytest.raises(InvalidArgumentError, match="studies: Expected a completed trial"):
         study.optimize(objective, 1)
+
+
+RATE = FloatDistribution(1e-5, 1e-1)
+LOG_RATE = FloatDistribution(1e-5, 1e-1, log=True)
+
+
+def messages_after(earlier, new, caplog, trials=3):
+    """The warnings of a study after an earlier one, with these distributions."""
+    scale_warnings.cache_clear()
+    past = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    total = lambda trial: sum(trial.params.values())  # noqa: E731
+    for _ in range(6):
+        trial = past.ask(earlier)
+        past.tell(trial, total(trial))
+    study = optuna.create_study(sampler=TransferSampler([past], seed=0))
+    for _ in range(trials):
+        trial = study.ask()
+        for name, distribution in new.items():
+            trial._suggest(name, distribution)
+        study.tell(trial, total(trial))
+    return caplog.messages
+
+
+def test_the_scale_of_an_earlier_study_is_not_the_users_to_change(caplog):
+    found = messages_after({"lr": RATE}, {"lr": LOG_RATE}, caplog)
+    assert not any("linear scale" in message for message in found)
+
+
+def test_the_scale_of_the_study_itself_is(caplog):
+    found = messages_after({"lr": LOG_RATE}, {"lr": RATE}, caplog)
+    assert sum("linear scale" in message for message in found) == 1
+
+
+def test_a_parameter_that_was_renamed_between_studies_earns_one_warning(caplog):
+    both = IntDistribution(1, 5)
+    found = messages_after({"step_size_then": RATE, "n": both}, {"lr": LOG_RATE, "n": both}, caplog)
+    (message,) = [message for message in found if "has been renamed" in message]
+    assert "lacks lr," in message
+    assert "has step_size_then," in message

@@ -11,6 +11,7 @@ from botorch_costly.rewards import GainReward
 WAYS = {
     "an accuracy told as a loss": ("loss", lambda t: 0.9 - 0.8 * math.exp(-t / 4)),
     "a loss told as an accuracy": ("accuracy", lambda t: 0.1 + 0.8 * math.exp(-t / 4)),
+    "an accuracy that grows slowly": ("loss", lambda t: 0.4 + 0.015 * t),
 }
 FINE = {
     "a loss that falls": ("loss", lambda t: 0.1 + 2 * math.exp(-t / 4)),
@@ -19,6 +20,7 @@ FINE = {
     "a loss beyond 1 that rises": ("loss", lambda t: 0.8 + 0.1 * t),
     "a level with noise": ("loss", lambda t: 0.5 + 0.2 * random.Random(t).random()),
     "what hardly moves": ("loss", lambda t: 0.5 + 0.001 * t),
+    "fine-tuning whose loss rises at first": ("loss", lambda t: 0.2 + 0.02 * min(t, 12) - 0.01 * t),
     "what diverges": ("loss", lambda t: math.nan if t > 3 else 0.5),
 }
 
@@ -36,6 +38,35 @@ def test_a_metric_of_the_other_kind_is_reported_once(name, caplog):
     assert len(caplog.records) == 1
     other = "accuracy" if WAYS[name][0] == "loss" else "loss"
     assert f"If they are no {WAYS[name][0]}, declare them as {other}." in caplog.text
+
+
+def test_the_metrics_after_rounds_are_watched_too(caplog):
+    reward = bc.rewards.BeforeAfterReward("loss")
+    for t in range(12):
+        reward.before(0.1 + 0.05 * t)
+        reward.after(0.15 + 0.05 * t)
+    assert [record.getMessage()[:32] for record in caplog.records] == [
+        "The first 10 metrics rise from 0"
+    ]
+
+
+@pytest.mark.parametrize("unit", [1.0, 3.0, 100.0])
+def test_what_validation_takes_for_a_score_may_lie_above_1(unit, caplog):
+    """A loss that is declared as an accuracy, also one above 1."""
+    validation = bc.Validation(0.5, "accuracy")
+    for t in range(12):
+        validation.due(t)
+        validation.tell(unit * (0.1 + 0.8 * math.exp(-t / 4)))
+    assert "declare them as loss" in caplog.text
+
+
+def test_percentages_that_grow_or_hardly_move_are_fine(caplog):
+    for score in (lambda t: 90 - 80 * math.exp(-t / 4), lambda t: 70 - 0.5 * t, lambda t: -t):
+        validation = bc.Validation(0.5, "accuracy")
+        for t in range(25):
+            validation.due(t)
+            validation.tell(score(t))
+    assert caplog.records == []
 
 
 @pytest.mark.parametrize("name", FINE)

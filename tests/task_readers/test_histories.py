@@ -189,7 +189,7 @@ ROW = {"round": 0, "config": {"x": 0.5}, "reward": None, "failed": False}
         ([], {}, "history: Expected a row with an outcome; Received 'none in 0 rows'"),
         ([ROW], {}, "history: Expected a row with an outcome"),
         ([{**ROW, "reward": 1.0}], {"where": lambda row: False}, "outcome that where chooses"),
-        ([{"x": 1}], {}, "history: Expected the rows of an optimizer's history"),
+        ([{"x": 1}], {}, "history: Expected the rows of an optimizer: "),
         ([3], {}, "history: Expected the rows"),
         (ROW, {}, "history: Expected the rows"),
     ],

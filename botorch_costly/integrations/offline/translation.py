@@ -7,6 +7,7 @@ from typing import Any
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.plain import Plain
 from botorch_costly.space import SearchSpace
+from botorch_costly.task_encoding import warn_of_names
 from botorch_costly.task_records import Task
 
 
@@ -73,15 +74,24 @@ def translated(
 def _translated(
     task: Task, translation: Translation, sign: int, fidelities: Sequence[str]
 ) -> Task | None:
-    fits = []
+    fits, own = [], set[str]()
     costs = task.costs or (None,) * len(task)
     for params, value, *paid in zip(task.configs, task.values, task.shares, costs, strict=True):
         config = translation.part(params) if isinstance(params, Mapping) else None
         if config and isinstance(params, Mapping):
+            own.update(config)
             numbers = {name: params[name] for name in fidelities if name in params}
             fits.append(({**config, **numbers}, None if value is None else sign * value, *paid))
     if all(value is None for _, value, *_ in fits):
         return None
+    absent = tuple(name for name in translation.space.names if name not in own)
+    names = {
+        name: None for params in task.configs if isinstance(params, Mapping) for name in params
+    }
+    known = {*own, *translation.space.names, *fidelities}
+    ignored = tuple(name for name in names if name not in known)
+    if absent and ignored:
+        warn_of_names(ignored, absent)
     configs, values, progress, costs = zip(*fits, strict=True)
     if task.is_advice:
         return Task.advice(configs, name=task.name)

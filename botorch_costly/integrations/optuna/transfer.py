@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from botorch_costly.integrations.offline.translation import NothingFitsError
 from botorch_costly.integrations.optuna.outcomes import Outcomes
 from botorch_costly.integrations.optuna.sampler import OfflineSampler
 from botorch_costly.integrations.optuna.trials import StudyTrials
+from botorch_costly.space import of_earlier_studies
 from botorch_costly.task_readers import task_from_optuna
 from botorch_costly.task_records import Task
 from botorch_costly.tuners.transfer import ByEvidence, ByGaps
@@ -105,10 +106,11 @@ class TransferSampler(OfflineSampler):
             return {}
 
     def _begin(self, space: Mapping[str, Any], *, seed: int, maximize: bool) -> StudyTrials:
-        distributions, fidelities = self._split(space)
-        trials = self._options.trials(
-            "studies", distributions, maximize=maximize, seed=seed, **self._tkwargs
-        )
+        with of_earlier_studies() if dict(space) == self._earlier else nullcontext():
+            distributions, fidelities = self._split(space)
+            trials = self._options.trials(
+                "studies", distributions, maximize=maximize, seed=seed, **self._tkwargs
+            )
         return StudyTrials(space, distributions, fidelities, trials, Outcomes(priced=False))
 
 

@@ -15,6 +15,8 @@ from botorch_costly.numerics.robust import tempered
 from botorch_costly.parameters import Plain
 
 _FALLING = 5  # number of curves from which on a majority of falling ones looks like losses
+_FAR = 0.2  # of the largest value of a curve: a loss falls by more, an overfitted accuracy by less
+_LONG = 10  # iterations; shorter curves count as going on so far
 _STALLED = 2  # segments in a row without progress, after which a training is abandoned
 
 
@@ -175,10 +177,15 @@ class Trainings:
 
     @property
     def fall(self) -> bool:
-        """Whether most of several curves fall."""
+        """Whether most of several curves fall by far more than overfitting or noise makes them."""
         curves = [[r for r in t.curve if not math.isnan(r)] for t in self]
-        rises = [curve[-1] - curve[0] for curve in curves if len(curve) > 1]
-        return len(rises) >= _FALLING and statistics.median(rises) < 0
+        longer = [curve for curve in curves if len(curve) > 1]
+        sizes = [max(map(abs, curve)) or 1.0 for curve in longer]
+        rises = [
+            (curve[-1] - curve[0]) / size * max(1.0, _LONG / (len(curve) - 1))
+            for curve, size in zip(longer, sizes, strict=True)
+        ]
+        return len(rises) >= _FALLING and statistics.median(rises) < -_FAR
 
     @property
     def best(self) -> Training | None:

@@ -3,7 +3,6 @@
 import math
 import os
 import time
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.optimizer import GainOptimizer
 from botorch_costly.ask_tell.search import Search
 from botorch_costly.device import largest_reward
-from botorch_costly.errors import check_count
+from botorch_costly.errors import check_count, warn_caller
 from botorch_costly.models import StreamingGP
 from botorch_costly.plain import as_number
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, QueryRule, UnqueriedPlay
@@ -160,7 +159,7 @@ class OnlineTuner(GainOptimizer[Decision]):
         self._intervals = Intervals(options.hold.share, horizon, options.hold.shortest)
         note = query.unspendable(self._intervals.within, horizon)
         if note is not None:
-            warnings.warn(note, stacklevel=4)  # the call of the class, behind a decorator
+            warn_caller(note)
         limits = options.limits
         rationed = options.overhead is not None
         run = Run(space, self._intervals, horizon, limits.max_queries, rationed, options.steps)

@@ -7,6 +7,7 @@ from torch.optim import Optimizer
 
 _FEWEST = 500  # steps of a run in which trials find more than they cost
 _FEWEST_IN_ROUND = 3  # steps of a round; trials last for a few rounds
+_FEW_ROUNDS = 50  # fewer rounds than these find less than they could
 
 
 class StepCounter:
@@ -41,4 +42,19 @@ class StepCounter:
         return (
             f"{horizon} rounds of {in_round:g} steps are too few to compare settings, which takes "
             f"{_FEWEST} steps in rounds of {_FEWEST_IN_ROUND} or more"
+        )
+
+    def advice(self, rounds: int, horizon: int) -> str | None:
+        """Return advice to a run that is long enough, but has few rounds that can be divided; or None.
+
+        Args:
+            rounds: Rounds that were trained while steps were counted, at least 1.
+            horizon: Rounds of the run.
+        """
+        in_round = self.steps / rounds
+        if horizon >= _FEW_ROUNDS or in_round < 2 * _FEWEST_IN_ROUND:
+            return None
+        return (
+            f"{horizon} rounds are few to compare settings in, and each has {in_round:g} steps: let the "
+            "same training be a few hundred shorter rounds."
         )

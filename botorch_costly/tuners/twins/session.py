@@ -20,6 +20,7 @@ from botorch_costly.errors import (
 from botorch_costly.parameters import Scheduled
 from botorch_costly.records import Observation, Plain, TwinDecision
 from botorch_costly.rewards.applied_rates import AppliedRates
+from botorch_costly.rewards.idle_rounds import IdleRounds
 from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.rewards.outside_optimizers import OutsideOptimizers
 from botorch_costly.space import SearchSpace
@@ -31,8 +32,6 @@ from botorch_costly.tuners.twins.tuner import TwinTuner
 from botorch_costly.tuners.twins.warm_up import rate_of
 
 _logger = logging.getLogger(__name__)
-_FEW_ROUNDS = 50  # fewer rounds than these find less than they could
-_SPLIT = 6  # steps of a round that can be two
 _ADVICE = "Session(space, horizon, network, optimizer, ..)"
 
 
@@ -65,15 +64,12 @@ class Session(Around[TwinDecision]):
         start: First configuration, such as your default; the middle of the space if omitted.
         metric: Kind of the metric: ``"loss"``, at least 0, or ``"accuracy"``, a fraction.
         queries: Largest share of queried rounds.
-        seconds: Seconds that the run may take, from the first ``ask`` on; no limit if omitted. A learning
-            rate falls when they end, and a round may begin as long as time is left.
-        overhead: Largest share of the clock that queries and the tuner may take, in (0, 1]; no limit if
-            omitted.
+        seconds: Seconds that the run may take, from the first ``ask`` on; no limit if omitted.
+        overhead: Share of the clock that queries and the tuner may take, in (0, 1]; no limit if omitted.
         clock: Function that returns seconds.
         seed: Seed of all random draws.
         device: Device of the copies; ``"cpu"`` saves memory of an accelerator. That of each part if
-            omitted. A part of your own moves what it loads to its
-            device, as those of torch do.
+            omitted. A part of your own moves what it loads to its device, as those of torch do.
         keep_best: Whether the state of the best query is copied as well, for ``restore_best``. By default
             the result of a run is its last state, which has been trained to its end.
 
@@ -148,12 +144,12 @@ class Session(Around[TwinDecision]):
         device: torch.device | str | None,
         keep_best: bool,
     ) -> None:
-        expected = (
-            "a TwinTuner (loggers and ranks go around its session: LoggedTuner(session, loggers))"
-        )
+        around = "LoggedTuner(session, loggers)"
+        expected = f"a TwinTuner (loggers and ranks go around its session: {around})"
         check(isinstance(tuner, TwinTuner), "tuner", expected, tuner)
         self.tuner, self._parts = tuner, Parts(parts, device)
         self._outside, self._rates = OutsideOptimizers(parts, _ADVICE), AppliedRates(parts)
+        self._idle = IdleRounds(parts, self._outside)
         if _plays_a_schedule(tuner) and self._parts.have_scheduler:
             _logger.warning(
                 "A scheduler is among the parts, and the tuner lets the learning rate fall at the end, "
@@ -187,15 +183,14 @@ class Session(Around[TwinDecision]):
         rest of the run plays the incumbent.
 
         Raises:
-            HorizonExceededError: If all rounds of the horizon have been asked for, or the seconds have
-                passed: the parts are in the state of the incumbent.
+            HorizonExceededError: If no round or time is left: the parts are in the incumbent's state.
             RestoreError: If a part failed to load an earlier state, or the tuner was asked elsewhere
                 since this session's latest ``ask``, so that it assumes another state of the parts.
         """
         self._check_position()
         self._check_length()
         self._check_training()
-        # Now rather than at the end: no operation between a decision and its return can be interrupted.
+        # Now rather than at the end: nothing between a decision and its return can be interrupted.
         best = [] if self._best is None else [self._best["state"]]
         self._parts.drop_all_but([*self.tuner.kept.values(), *best])
         try:
@@ -215,6 +210,7 @@ class Session(Around[TwinDecision]):
             self._carry_out(decision)
             for number in decision.drop:
                 self.tuner.kept.pop(number, None)
+            self._idle.begin_round()
             return decision, self.tuner.position
 
     def _come_back(self) -> None:
@@ -233,21 +229,18 @@ class Session(Around[TwinDecision]):
         if reason is not None:
             self.tuner.settle()
             _logger.warning("%s. The run is trained with its start, as without a tuner.", reason)
-        elif horizon < _FEW_ROUNDS and counter.steps >= _SPLIT * rounds:
-            _logger.warning(
-                "%d rounds are few to compare settings in, and each has %g steps: let the same training "
-                "be a few hundred shorter rounds.",
-                horizon,
-                counter.steps / rounds,
-            )
+        elif (advice := counter.advice(rounds, horizon)) is not None:
+            _logger.warning(advice)
 
     def _check_training(self) -> None:
         """After a round that this session has asked for, warn if it was trained with other settings."""
         decisions = self.tuner.decisions
         if self._position is not None and decisions:
             self._outside.end()
+            self._idle.end_round()
             config = decisions[-1].config
-            self._rates.note({name: config[name] for name in self.tuner.space.rates})
+            if not self._idle.are_trained_elsewhere:
+                self._rates.note({name: config[name] for name in self.tuner.space.rates})
 
     def _check_position(self) -> None:
         (loads, asked), (now, by_all) = self._position or self.tuner.position, self.tuner.position

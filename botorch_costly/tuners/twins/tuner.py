@@ -21,9 +21,11 @@ from botorch_costly.errors import check, check_count, check_rate
 from botorch_costly.parameters import BASES, Plain
 from botorch_costly.randomness import check_seed
 from botorch_costly.records import FrozenConfig, Observation, TwinDecision
+from botorch_costly.rewards.direction import watch_metrics, watch_segments
 from botorch_costly.rewards.metric_gain import Kind, check_metric, least_loss, log_gain
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis, gained_by, lineages
+from botorch_costly.tuners.twins.segments import segments
 from botorch_costly.tuners.twins.strategy import TwinStrategy
 
 _logger = logging.getLogger(__name__)
@@ -87,6 +89,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
 
     _strategy: TwinStrategy
     _changeable = ("horizon", "overhead", "seconds")
+    _is_direction_known = False
 
     def __init__(
         self,
@@ -107,7 +110,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         horizon = None if horizon is None else check_count("horizon", horizon, minimum=1)
         kinds = list(get_args(Kind))
         check(isinstance(metric, str) and metric in kinds, "metric", f"one of {kinds}", metric)
-        self._metric = metric
+        self._metric: Kind = metric
         queries = check_rate("queries", queries)
         self._start = _encoded(space, start)
         options: dict[str, Any] = {"start": dict(space.decode(self._start))}
@@ -201,7 +204,19 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         check(variance == 0, "variance", expected, variance)
         level = self.level_of(metric)
         outcome = observation_of(decision, metric, seconds=seconds, metric=metric)
-        return self._tell(outcome, level)
+        outcome = self._tell(outcome, level)
+        self._is_direction_known = self._is_direction_known or self._watch_direction()
+        return outcome
+
+    def _watch_direction(self) -> bool:
+        """Warn if the metric seems to be of the other kind; return whether that is known.
+
+        While rates are searched, the metrics in their order say nothing: small rates change none.
+        """
+        if self.space.rates:
+            return watch_segments(self._metric, segments(self.decisions, self.observations))
+        metrics = [outcome.reward for outcome in self.observations]
+        return watch_metrics(self._metric, [metric for metric in metrics if metric is not None])
 
     def settle(self) -> None:
         """Play the incumbent from the present state to the end, and never go back.

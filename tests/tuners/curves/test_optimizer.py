@@ -4,6 +4,7 @@ import copy
 import itertools
 import logging
 import math
+import random
 
 import numpy as np
 import pytest
@@ -284,6 +285,19 @@ def test_it_says_whether_early_values_carry_a_signal(seed, generator):
     assert noisy.early_signal(0.25) < 0.5
     assert noisy.early_signal(1.0) > noisy.early_signal(0.25)
     assert "correlate" in noisy.summary()
+
+
+@pytest.mark.parametrize(
+    "shape", [lambda k, noise: 0.9 - 0.004 * k, lambda k, noise: 0.7 + 0.02 * noise]
+)
+def test_accuracies_that_overfit_or_hardly_move_earn_no_warning(shape, caplog):
+    optimizer, draws = made(), random.Random(0)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(15):
+            segment = optimizer.ask()
+            curve = [shape(k, draws.gauss(0, 1)) for k in range(segment.since, segment.until)]
+            optimizer.tell(segment, curve, cost=1.0)
+    assert not any("grow worse" in record.message for record in caplog.records)
 
 
 def test_curves_that_fall_are_warned_of_once(caplog):

@@ -1,0 +1,126 @@
+"""Rounds without a step of the optimizers among the parts of a run: several of them earn one warning.
+
+What a tuner decides then reaches no training: another optimizer trains, or a round was asked for twice.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from botorch_costly.rewards.outside_optimizers import OutsideOptimizers, may_restore
+from botorch_costly.rewards.step_hook import unwatch, watch
+
+_logger = logging.getLogger(__name__)
+_ENOUGH = 3  # idle rounds before a warning
+_WATCHED = 12  # rounds that are watched
+_FEWEST = 3  # steps of other rounds, from which gradients are not accumulated over rounds
+
+
+class IdleRounds:
+    """Counts the steps of optimizers in the first rounds of a run.
+
+    A round is idle if the optimizers among the parts made no step and either another one trained their
+    parameters, or these have not changed: steps that are not seen, such as compiled ones, change them.
+    Rounds that accumulate gradients are no reason for a warning: some have a step or two.
+
+    Args:
+        parts: Parts of a run. Without an optimizer among them nothing is watched.
+        outside: Another watch over them, whose warning makes this one superfluous.
+    """
+
+    def __init__(self, parts: Iterable[Any], outside: OutsideOptimizers | None = None) -> None:
+        self._outside = outside
+        self._parts = list(parts)
+        self._optimizers = [part for part in self._parts if isinstance(part, Optimizer)]
+        self._steps, self._is_trained_elsewhere = 0, False  # in the present round
+        self._counts: list[int] = []  # steps of the rounds so far
+        self._idle = 0
+        self._before: list[Tensor] | None = None  # fingerprint of the parameters, if it is needed
+        self._others: dict[str, None] = {}  # kinds of other optimizers, in their order
+        self._is_over = not self._optimizers
+        if not self._is_over:
+            watch(self)
+
+    @property
+    def are_trained_elsewhere(self) -> bool:
+        """Whether other optimizers have trained so far, and those among the parts have not."""
+        is_known = self._outside is not None and self._outside.has_warned
+        return is_known or (bool(self._others) and not (self._steps or any(self._counts)))
+
+    def note(self, optimizer: Optimizer) -> None:
+        """Take note of a step."""
+        if any(optimizer.param_groups is own.param_groups for own in self._optimizers):
+            self._steps += 1
+        elif not any(may_restore(part, optimizer) for part in self._parts):
+            self._others[type(optimizer).__name__] = None
+            if not self._is_trained_elsewhere:
+                own = {id(parameter) for parameter in self._parameters()}
+                params = (p for group in optimizer.param_groups for p in group["params"])
+                self._is_trained_elsewhere = any(id(p) in own for p in params)
+
+    def begin_round(self) -> None:
+        """Begin a round, with the parts in its first state."""
+        if not self._is_over:
+            self._steps, self._is_trained_elsewhere = 0, False
+            self._before = self._fingerprint() if 0 in self._counts else None
+
+    def end_round(self) -> None:
+        """End a round that has been trained; warn once there are enough idle ones."""
+        if self._outside is not None and self._outside.has_warned:
+            self.end()
+        if self._is_over:
+            return
+        self._counts.append(self._steps)
+        if not self._steps:
+            self._idle += self._is_trained_elsewhere or self._is_unchanged()
+        steps = [count for count in self._counts if count]
+        is_idle = self._idle >= _ENOUGH and (not steps or min(steps) >= _FEWEST)
+        self._is_over = is_idle or len(self._counts) == _WATCHED
+        if is_idle:
+            _logger.warning(
+                "%d of %d rounds had no step of the optimizer among the parts: %s",
+                *(self._counts.count(0), len(self._counts), self._reason()),
+            )
+        if self._is_over:
+            unwatch(self)
+
+    def end(self) -> None:
+        """Watch no longer."""
+        self._is_over = True
+        unwatch(self)
+
+    def _reason(self) -> str:
+        if self._others:
+            return (
+                f"{' and '.join(self._others)} trains instead, which is another one. What is decided "
+                "does not reach it, and it does not go back. Make network and optimizer once, before "
+                "they are named as parts, and train these."
+            )
+        return "was ask called twice for a round (a for loop over a session calls it), or step forgotten?"
+
+    def _parameters(self) -> list[Tensor]:
+        groups = [group for optimizer in self._optimizers for group in optimizer.param_groups]
+        return [parameter for group in groups for parameter in group["params"]]
+
+    def _fingerprint(self) -> list[Tensor] | None:
+        """Return sums of the parameters, on their device; None if they cannot be compared."""
+        parameters = self._parameters()
+        kinds = {type(parameter) for parameter in parameters}
+        # A sum of what is sharded would wait for other processes.
+        if not kinds <= {Tensor, nn.Parameter} or any(
+            p.is_meta or not p.numel() for p in parameters
+        ):
+            return None
+        return [parameter.detach().sum() for parameter in parameters]
+
+    def _is_unchanged(self) -> bool:
+        before, after = self._before, None
+        if before is not None:
+            after = self._fingerprint()
+        if before is None or after is None or len(before) != len(after):
+            return False
+        return all(torch.equal(*pair) for pair in zip(before, after, strict=True))
