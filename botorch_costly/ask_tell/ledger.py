@@ -85,8 +85,8 @@ class Ledger(Generic[S, T]):
         """
         over = horizon is not None and len(self) >= horizon
         expected = (
-            f"at most {horizon} rounds, those before loading included (range(len(tuner.decisions), "
-            "horizon) are left; load into a longer horizon with changed=['horizon'] to go on)"
+            f"at most {horizon} rounds, those before loading included (loop while not tuner.is_over, or "
+            "load into a longer horizon with changed=['horizon'])"
         )
         check(not over, "ask", expected, len(self) + 1, HorizonExceededError)
         return len(self)
