@@ -170,7 +170,7 @@ QUOTES = (
     ),
     Quote(
         CE_GP_UCB,
-        "a middle-sized network #, #, never tuning #, always #; the ten coins under bandits # to # on",
+        "a middle-sized network #, #, never tuning #, always #; the ten coins under bandits # to #, each",
         lambda: [
             *(
                 row("stn", recipe="middle", method=method)["validation_loss"]

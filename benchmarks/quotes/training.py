@@ -166,12 +166,6 @@ def _behind(method: str) -> tuple[float, float]:
     return mean_error([ours - theirs for ours, theirs in pairs])
 
 
-def _ahead(method: str) -> list[float]:
-    """Return the validation loss of dense tuning less that of a method, and its standard error."""
-    behind, error = _behind(method)
-    return [-behind, error]
-
-
 def _by_dense(method: str) -> float:
     pairs = shared(_schedules()[method], _schedules()[_DENSE], "seconds")
     return sum(ours for ours, _ in pairs) / sum(theirs for _, theirs in pairs)
@@ -373,13 +367,13 @@ QUOTES = (
     ),
     Quote(
         STN,
-        "on four seeds (from # below to # above), with # to # of its # tuning steps.",
+        "standard error of dense tuning (from # below to # above), with # to # of its # tuning",
         _coins,
     ),
     Quote(
         STN,
-        "A ratio that becomes dense after the rate's first decay ends # below, ± #.",
-        lambda: _ahead("10 to 1, then dense"),
+        "A ratio that becomes dense after the rate's first decay ends # above, ± #.",
+        lambda: [*_behind("10 to 1, then dense")],
     ),
     Quote(
         STN,
