@@ -7,7 +7,7 @@ from typing import Any
 from botorch_costly.ask_tell.round_tariff import RoundTariff
 from botorch_costly.ask_tell.state import Undo, attributes_of, both
 from botorch_costly.ask_tell.tariff import Stock, check_clock, check_overhead
-from botorch_costly.ask_tell.time_limit import TimeLimit
+from botorch_costly.ask_tell.time_limit import UNUSED, TimeLimit
 
 
 class Clocks:
@@ -113,9 +113,10 @@ class Clocks:
         return {name: part.state_dict() for name, part in named.items() if part is not None}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue with the clocks that the header of a state names; others begin anew."""
+        """Continue with the clocks that the header of a state names; a limit without one begins anew."""
         named = state["header"]
         if self.tariff is not None and named.get("overhead", "None") != "None":
             self.tariff.load_state_dict(state["tariff"])
-        if self.limit is not None and named.get("seconds", "None") != "None":
-            self.limit.load_state_dict(state["limit"])
+        if self.limit is not None:
+            had_limit = named.get("seconds", "None") != "None"
+            self.limit.load_state_dict(state["limit"] if had_limit else UNUSED)

@@ -8,11 +8,19 @@ from typing import Any
 from botorch_costly.errors import HorizonExceededError, check, check_positive
 from botorch_costly.plain import as_number
 
+UNUSED: Mapping[str, Any] = {
+    "elapsed": 0.0,
+    "begun": 0,
+    "first": None,
+}  # state before the first round
+_MOMENT = 0.05  # share of the seconds
+
 
 class TimeLimit:
     """Seconds of the clock from the first ``ask`` on, without those between a state and its loading.
 
-    A round may begin as long as there is time left, and may end later.
+    A round may begin as long as there is time left, and may end later. A loop that asks for a round a
+    moment after ``is_over`` has said that time is left is not refused.
 
     Args:
         seconds: Seconds of the run.
@@ -28,6 +36,7 @@ class TimeLimit:
         self._earlier = 0.0  # seconds before the mark
         self._mark: float | None = None  # when the clock was started or a state was loaded
         self._begun = 0  # rounds that have begun on this clock
+        self._until = 0.0  # seconds up to which the next round may begin
         # Number of rounds, and seconds, after the first round on this clock, which may include
         # compilation and the start of loaders.
         self._first: tuple[int, float] | None = None
@@ -40,8 +49,10 @@ class TimeLimit:
 
     @property
     def is_over(self) -> bool:
-        """Whether no time is left."""
-        return self.elapsed >= self.seconds
+        """Whether no time is left; otherwise the next round may begin in a moment, too."""
+        elapsed = self.elapsed
+        self._until = elapsed + _MOMENT * self.seconds if elapsed < self.seconds else 0.0
+        return elapsed >= self.seconds
 
     def begin_round(self, number: int) -> None:
         """Note that a round begins.
@@ -56,8 +67,10 @@ class TimeLimit:
             self._mark = self._clock()
         if self._begun == 1:
             self._first = (number, self.elapsed)
-        expected, passed = f"at most {self.seconds:g} seconds", f"{self.elapsed:.4g} seconds"
-        check(not self.is_over, "ask", expected, passed, HorizonExceededError)
+        elapsed, until = self.elapsed, max(self.seconds, self._until)
+        expected, passed = f"at most {self.seconds:g} seconds", f"{elapsed:.4g} seconds"
+        check(elapsed < until, "ask", expected, passed, HorizonExceededError)
+        self._until = 0.0
         self._begun += 1
 
     def rounds(self, number: int) -> int | None:

@@ -369,10 +369,11 @@ class Driver:
 
     def _check_left(self, *, resumes: bool) -> int:
         """Return the number of played rounds; raise if no round is left for a new fit."""
-        decisions = self.tuner.decisions
-        played = int(self.connect().agree(decisions[-1].round + 1 if decisions else 0))
+        decisions, agree = self.tuner.decisions, self.connect().agree
+        played = int(agree(decisions[-1].round + 1 if decisions else 0))
         if not resumes:
-            check_left(played, self.tuner.horizon)
+            over = bool(agree(getattr(self.tuner, "is_over", False)))
+            check_left(played, self.tuner.horizon, is_over=over)
         return played
 
     def _end(self) -> None:
@@ -383,11 +384,9 @@ class Driver:
         self._apply()
         self._over, self._late = True, False  # last, so that an interrupted call is repeated
         if shared.ranks.is_first:
-            _logger.warning(
-                "The tuner has played all of its rounds. The rest of the run is trained with %s: %s",
-                "the last configuration" if best is None else "its incumbent",
-                dict(self._final),
-            )
+            which = "the last configuration" if best is None else "its incumbent"
+            message = "The tuner has no round left. The rest of the run is trained with %s: %s"
+            _logger.warning(message, which, dict(self._final))
 
     def _generators(self) -> list[dict[str, Any]] | None:
         """Return the states of the global generators in a run of one rank; None with several ranks."""

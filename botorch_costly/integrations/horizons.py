@@ -9,15 +9,16 @@ from botorch_costly.integrations.rounds import RoundClock
 _logger = logging.getLogger(__name__)
 
 
-def check_left(played: int, horizon: int | None) -> None:
-    """Check that a tuner has rounds left for a new fit.
+def check_left(played: int, horizon: int | None, *, is_over: bool = False) -> None:
+    """Check that a tuner has rounds and time left for a new fit.
 
     Args:
         played: Rounds of the tuner so far.
         horizon: Horizon of the tuner; None if unknown.
+        is_over: Whether its seconds have passed.
 
     Raises:
-        HorizonExceededError: If no round is left.
+        HorizonExceededError: If no round or no time is left.
     """
     expected = (
         "rounds that are left for this fit: build a tuner and a callback for each network, or resume "
@@ -25,6 +26,8 @@ def check_left(played: int, horizon: int | None) -> None:
     )
     is_open = horizon is None or played < horizon
     check(is_open, "horizon", expected, f"all {horizon} rounds played", HorizonExceededError)
+    expected = "time that is left for this fit: build a tuner and a callback for each network"
+    check(not is_over, "seconds", expected, "none", HorizonExceededError)
 
 
 def warn_of_earlier(played: int) -> None:

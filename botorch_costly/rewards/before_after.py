@@ -163,3 +163,4 @@ class BeforeAfterReward(MetricGain):
         except (TypeError, InvalidArgumentError) as error:
             raise StateMismatchError("state", "a state_dict of BeforeAfterReward", state) from error
         self._before, self._least, self._sample = before, least, sample
+        self._direction.settle()

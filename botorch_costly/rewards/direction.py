@@ -38,6 +38,10 @@ class Direction:
             self._metrics.append(metric)
             self._is_known = watch_metrics(self._kind, self._metrics)
 
+    def settle(self) -> None:
+        """Watch no longer, as in a run that goes on, whose first metrics are over."""
+        self._is_known = True
+
 
 def watch_metrics(kind: Declared, metrics: Sequence[float]) -> bool:
     """Warn if the first metrics worsen steadily; return whether it is known that they do, or do not.

@@ -285,4 +285,6 @@ class GainReward(MetricGain):
         except (TypeError, InvalidArgumentError) as error:
             raise StateMismatchError("state", "a state_dict of GainReward", state) from error
         self._last, self._reference, self._least = last, reference, least
+        if last.round is not None:
+            self._direction.settle()
         self._sample = sample

@@ -25,7 +25,9 @@ class IdleRounds:
 
     A round is idle if the optimizers among the parts made no step and either another one trained their
     parameters, or these have not changed: steps that are not seen, such as compiled ones, change them.
-    Rounds that accumulate gradients are no reason for a warning: some have a step or two.
+    Rounds that accumulate gradients are no reason for a warning: some have a step or two. Without any
+    step a run may begin slowly, so that all rounds are awaited, unless another optimizer trains the same
+    parameters.
 
     Args:
         parts: Parts of a run. Without an optimizer among them nothing is watched.
@@ -38,7 +40,9 @@ class IdleRounds:
         self._optimizers = [part for part in self._parts if isinstance(part, Optimizer)]
         self._steps, self._is_trained_elsewhere = 0, False  # in the present round
         self._counts: list[int] = []  # steps of the rounds so far
-        self._idle = 0
+        self._idle = self._elsewhere = (
+            0  # idle rounds, and those of them that another one has trained
+        )
         self._before: list[Tensor] | None = None  # fingerprint of the parameters, if it is needed
         self._others: dict[str, None] = {}  # kinds of other optimizers, in their order
         self._is_over = not self._optimizers
@@ -74,12 +78,16 @@ class IdleRounds:
             self.end()
         if self._is_over:
             return
+        if self._steps and not any(self._counts):
+            self._idle = self._elsewhere  # the others were a slow beginning
         self._counts.append(self._steps)
         if not self._steps:
             self._idle += self._is_trained_elsewhere or self._is_unchanged()
-        steps = [count for count in self._counts if count]
-        is_idle = self._idle >= _ENOUGH and (not steps or min(steps) >= _FEWEST)
-        self._is_over = is_idle or len(self._counts) == _WATCHED
+            self._elsewhere += self._is_trained_elsewhere
+        is_last, steps = len(self._counts) == _WATCHED, [count for count in self._counts if count]
+        is_sure = min(steps) >= _FEWEST if steps else self._elsewhere >= _ENOUGH or is_last
+        is_idle = self._idle >= _ENOUGH and is_sure
+        self._is_over = is_idle or is_last
         if is_idle:
             _logger.warning(
                 "%d of %d rounds had no step of the optimizer among the parts: %s",

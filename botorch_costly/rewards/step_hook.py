@@ -1,6 +1,8 @@
 """All steps of all optimizers of torch, handed to those that watch a run."""
 
+import threading
 import weakref
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from torch.optim import Optimizer
@@ -16,20 +18,33 @@ class Watch(Protocol):
 
 def watch(watcher: Watch) -> None:
     """Hand all steps from now on to an object."""
-    _watching.add(watcher)
+    _replace_by(lambda others: (*others, weakref.ref(watcher)), watcher)
 
 
 def unwatch(watcher: Watch) -> None:
     """Hand it no more steps."""
-    _watching.discard(watcher)
+    _replace_by(tuple, watcher)
 
 
-_watching: "weakref.WeakSet[Watch]" = weakref.WeakSet()
+_References = tuple["weakref.ref[Watch]", ...]
+# Replaced as a whole: steps of other threads read it meanwhile.
+_watching: _References = ()
+_lock = threading.Lock()
+
+
+def _replace_by(change: Callable[[_References], _References], watcher: Watch) -> None:
+    """Replace the watchers by what a function makes of the others that are alive."""
+    global _watching
+    with _lock:
+        alive = ((reference, reference()) for reference in _watching)
+        _watching = change(tuple(r for r, one in alive if one is not None and one is not watcher))
 
 
 def _note(optimizer: Any, *_: Any) -> None:
-    for watcher in tuple(_watching) if _watching else ():
-        watcher.note(optimizer)
+    for reference in _watching:
+        watcher = reference()
+        if watcher is not None:
+            watcher.note(optimizer)
 
 
 # One hook for good: hooks cannot be removed while others run.

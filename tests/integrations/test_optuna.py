@@ -375,3 +375,10 @@ def test_larger_values_of_tasks_are_better_in_studies_of_both_directions(directi
 def test_tasks_of_a_sampler_of_curves_are_checked():
     with pytest.raises(InvalidArgumentError, match="tasks: Expected a list of Task"):
         CurveSampler("epochs", tasks=[1])
+
+
+def test_a_sampler_whose_studies_do_not_fit_has_no_diagnosis(earlier):
+    sampler = TransferSampler([earlier])
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda trial: trial.suggest_float("other", 0.0, 1.0), n_trials=3)
+    assert sampler.diagnose(study) is None

@@ -99,3 +99,15 @@ def test_tuning_does_not_pay_without_a_condition_where_most_rewards_are_negative
         told=30,
     )
     assert str(diagnosis).startswith("Tuning pays if the rewards have the right sign")
+
+
+def test_a_reward_that_goes_on_judges_no_direction(caplog):
+    """A loss that rises after sixty rounds overfits."""
+    reward = bc.GainReward("loss")
+    for number in range(60):
+        reward(1.0 / (1 + number), round=number)
+    again = bc.GainReward("loss")
+    again.load_state_dict(reward.state_dict())
+    for number in range(60, 90):
+        again(0.01 * (number - 58), round=number)
+    assert "declare them" not in caplog.text

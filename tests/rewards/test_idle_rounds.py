@@ -1,5 +1,8 @@
 """Rounds without a step of the optimizer among the parts earn one warning that says why."""
 
+import sys
+import threading
+
 import pytest
 import torch
 from torch import nn
@@ -183,3 +186,56 @@ def test_a_part_of_unknown_kind_may_hold_the_optimizer_that_trains(caplog):
     trained = sgd(net)
     play((net, sgd(net), Holder(trained)), lambda *_: train(net, trained))
     assert count(caplog, _IDLE) == 0
+
+
+def test_a_run_that_begins_slowly_is_no_reason_for_a_warning(caplog):
+    """Gradients of eight rounds are one step; a discriminator is trained alone for five rounds."""
+    module = network()
+    optimizer = sgd(module)
+    rounds = []
+
+    def accumulated(decision, session):
+        (module(torch.rand(8, 2)) - 1).square().mean().backward()
+        rounds.append(decision)
+        if len(rounds) % 8 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+    play((module, optimizer), accumulated, rounds=60)
+    generator, discriminator = network(), network()
+    own, other = sgd(generator), sgd(discriminator)
+
+    def adversarial(decision, session):
+        train(discriminator, other, 5)
+        if decision.round >= 5:
+            train(generator, own, 5)
+
+    play((generator, own), adversarial, rounds=60)
+    assert _IDLE not in caplog.text
+
+
+def test_steps_of_one_thread_do_not_disturb_watches_of_another():
+    module = network()
+    optimizer = sgd(module)
+    raised, before, stop = [], sys.getswitchinterval(), threading.Event()
+
+    def steps():
+        try:
+            while not stop.is_set():
+                optimizer.step()
+        except Exception as error:
+            raised.append(error)
+
+    sys.setswitchinterval(1e-6)
+    try:
+        thread = threading.Thread(target=steps)
+        thread.start()
+        for _ in range(30):
+            watches = [IdleRounds((module, optimizer)) for _ in range(20)]
+            for one in watches:
+                one.end()
+        stop.set()
+        thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert raised == []

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from botorch_costly.ask_tell.around import Around, warn_if_over
 from botorch_costly.ask_tell.protocol import AskTell, check_asked
 from botorch_costly.ask_tell.serial import Serial
-from botorch_costly.errors import StateMismatchError, check
+from botorch_costly.errors import HorizonExceededError, StateMismatchError, check
 from botorch_costly.integrations.loggers.costs import ExplorationCost, budget_of
 from botorch_costly.integrations.loggers.entry import LogEntry
 from botorch_costly.integrations.loggers.logger import Logger
@@ -88,8 +88,12 @@ class LoggedTuner(Serial, Around[D]):
         return self._left()
 
     def _left(self) -> Iterator[D]:
-        while not self.is_over:
-            yield self.ask()
+        while True:
+            try:
+                decision = self.ask()
+            except HorizonExceededError:
+                return  # a session is in the state of its incumbent
+            yield decision
 
     def ask(self) -> D:
         """Return the next decision of the tuner, and log the round before."""

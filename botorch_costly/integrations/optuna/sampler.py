@@ -14,6 +14,7 @@ from botorch_costly.ask_tell.diagnosis import SearchDiagnosis
 from botorch_costly.device import check_tkwargs
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.integrations.extras import require
+from botorch_costly.integrations.offline.translation import NothingFitsError
 from botorch_costly.integrations.optuna.distributions import (
     Distributions,
     cast,
@@ -167,13 +168,16 @@ class OfflineSampler(BaseSampler):
         return self._read_by(StudyTrials.diagnose, study)
 
     def _read_by(self, call: Callable[[StudyTrials], R], study: Any) -> R | None:
-        """Return what a call reads of the trials so far; None before the parameters are known."""
+        """Return what a call reads of the trials; None if parameters are unknown or studies unfit."""
         space = self.infer_relative_search_space(study, None) or self._guessed()
         if not space:
             return None
         self._check_fidelities(space)
         with self._lock:
-            return call(self._read(study, space, None))
+            try:
+                return call(self._read(study, space, None))
+            except NothingFitsError:
+                return None  # trials are random
 
     def _of(self, study: Any) -> "_Studied":
         """Return the memory of a study; an empty one for another study than before."""

@@ -21,7 +21,7 @@ from botorch_costly.query import AlwaysQuery, QueryRule
 from botorch_costly.query.rule import Progress
 from botorch_costly.randomness import check_seed
 from botorch_costly.records import FrozenConfig
-from botorch_costly.rewards.direction import Direction
+from botorch_costly.rewards.direction import watch_metrics
 from botorch_costly.rewards.gain import GainReward
 from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.space import SearchSpace
@@ -87,6 +87,7 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
 
     _strategy: PopulationStrategy
     _changeable = ("horizon", "query", "overhead", "seconds")
+    _is_direction_known = False
     _missing: ClassVar = {**Frame._missing, "metrics": None, "variances": None}
 
     def __init__(
@@ -111,7 +112,7 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         self.start = FrozenConfig(space.canonical(config))
         self.query = AlwaysQuery() if query is None else query
         check(isinstance(self.query, QueryRule), "query", "a QueryRule", query)
-        self._gain, self._direction = GainReward(metric), Direction(metric)
+        self._gain, self._metric = GainReward(metric), metric
         strategy = PopulationStrategy(
             space, self.start, self.members, horizon, self.query, self._gain, seed
         )
@@ -168,8 +169,9 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         outcome = self._tell(
             replace(self._observation(decision, metrics, seconds), variances=spreads)
         )
-        if outcome.reward is not None:
-            self._direction.watch(outcome.reward)
+        if not self._is_direction_known:
+            told = [o.reward for o in self._ledger.outcomes if o.reward is not None]
+            self._is_direction_known = watch_metrics(self._metric, told)
         return outcome
 
     def best_member(self) -> int | None:

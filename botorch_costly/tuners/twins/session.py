@@ -74,8 +74,7 @@ class Session(Around[TwinDecision]):
             the result of a run is its last state, which has been trained to its end.
 
     Raises:
-        InvalidArgumentError: If an argument is outside its range, a part has no state, or the device does
-            not exist.
+        InvalidArgumentError: If an argument is outside its range, a part has no state, or no such device.
         InvalidConfigError: If ``start`` does not belong to the space.
         InvalidSpaceError: If the space holds a single configuration.
 
@@ -105,8 +104,8 @@ class Session(Around[TwinDecision]):
         device: torch.device | str | None = None,
         keep_best: bool = False,
     ) -> None:
-        expected = "a SearchSpace (a tuner of your own and its parts go to Session.of)"
-        check(isinstance(space, SearchSpace), "space", expected, space)
+        wanted = "a SearchSpace (a tuner of your own and its parts go to Session.of)"
+        check(isinstance(space, SearchSpace), "space", wanted, space)
         tuner = TwinTuner(
             space,
             horizon,
@@ -171,7 +170,11 @@ class Session(Around[TwinDecision]):
         """Iterate over the remaining decisions; warn if there are none."""
         warn_if_over(self.tuner)
         while not self.tuner.is_over:
-            yield self.ask()
+            try:
+                decision = self.ask()
+            except HorizonExceededError:
+                return  # time was over a moment later, and the parts are back
+            yield decision
         self._come_back()
 
     @undisturbed()
@@ -222,7 +225,8 @@ class Session(Around[TwinDecision]):
         """After the first round, settle a run that is too short to find anything out."""
         rounds = len(self.tuner.decisions)
         horizon = self.tuner.expected_rounds
-        if self._counter is None or rounds == 0 or horizon is None:
+        fewest = 1 if self.tuner.seconds is None else 2  # the first round may last longer
+        if self._counter is None or rounds < fewest or horizon is None:
             return
         counter, self._counter = self._counter, None
         reason = counter.verdict(rounds, horizon)
@@ -284,10 +288,8 @@ class Session(Around[TwinDecision]):
                 now = self._parts.copied()
             self._parts.restore(self.tuner.kept[number], now)
         self.tuner.settle()
-        _logger.warning(
-            "%s The rest of the run plays the incumbent: nothing is tried, for there is no way back.",
-            reason,
-        )
+        message = "%s The rest of the run plays the incumbent: nothing is tried without a way back."
+        _logger.warning(message, reason)
 
     @outside_inference()
     def tell(self, decision: TwinDecision, metric: float, **details: Any) -> Observation:
@@ -308,7 +310,7 @@ class Session(Around[TwinDecision]):
         plays the incumbent from this state, until the run is loaded with a longer horizon.
 
         Raises:
-            RestoreError: If there is no such state, or a part failed to load it; all parts are unchanged.
+            RestoreError: If there is no such state, or a part failed to load it; parts are unchanged.
         """
         if self._best is None:
             expected = "a query told in a session with keep_best=True"
@@ -325,8 +327,7 @@ class Session(Around[TwinDecision]):
         rest of the run, if any, plays the incumbent, until the run is loaded with a longer horizon.
 
         Raises:
-            RestoreError: If the state of the incumbent is not held, or a part failed to load it; the
-                parts are unchanged.
+            RestoreError: If its state is not held, or a part failed to load it; the parts are unchanged.
         """
         self._check_position()
         number = self.tuner.state_of_incumbent
@@ -377,8 +378,7 @@ class Session(Around[TwinDecision]):
             changed: Names of options of the tuner that may differ, such as ``["horizon"]``.
 
         Raises:
-            StateMismatchError: If the state does not match the tuner, or recognizably has other parts or
-                another order; the session is unchanged.
+            StateMismatchError: If the state does not match the tuner or the parts; nothing is changed.
         """
         is_session = isinstance(state, Mapping) and "tuner" in state
         check(is_session, "state", "a state_dict of Session", state, StateMismatchError)

@@ -58,7 +58,7 @@ class TwinStrategy(PlannedStrategy):
         seconds: float | None = None,
     ) -> None:
         self._space, self._start, self._horizon = space, start, horizon
-        self._seconds = seconds
+        self._seconds, self._was_known = seconds, horizon is not None
         self._queries, self._seed = queries, seed
         self.replay = Replay(self._plan, {0: _UNKNOWN if horizon is None else horizon})
         self._levels: list[float] = []  # level after each step so far
@@ -106,8 +106,8 @@ class TwinStrategy(PlannedStrategy):
             rounds: Rounds so far.
             horizon: Rounds of the run as they are known now; None if they are not.
         """
-        was_known = self._horizon is not None
-        self._horizon = self._horizon if horizon is None else horizon
+        was_known, self._horizon = self._was_known, self._horizon if horizon is None else horizon
+        self._was_known = self._horizon is not None
         if self._warm_up is None:
             return
         goes_on: bool | None = True
@@ -209,8 +209,18 @@ class TwinStrategy(PlannedStrategy):
         saved, alone = dict(horizons), _periods(alone)
         waits, watched = json.loads(state["warm_up"])
         is_longer = self._horizon is not None and self._horizon > saved[max(saved)]
-        before = ast.literal_eval(state["header"].get("seconds", "None"))
-        is_longer |= None not in (before, self._seconds) and self._seconds > before
+        options = {
+            name: ast.literal_eval(state["header"].get(name, "None"))
+            for name in ("horizon", "seconds")
+        }
+        before, unlimited = options["seconds"], self._horizon is None
+        if self._seconds is not None:  # seconds in place of rounds count as longer
+            is_longer |= unlimited if before is None else self._seconds > before
+        # The rounds of a state are those of its plan, unless no plan had begun.
+        was_known = options["horizon"] is not None or list(saved) != [0]
+        if unlimited and was_known:
+            self._horizon = saved[max(saved)]
+        self._was_known = was_known
         if alone and alone[-1][1] is None and is_longer and not waits:
             alone[-1], began = (alone[-1][0], len(levels)), False
         replay = Replay(self._plan, self._horizons(saved, len(levels)))

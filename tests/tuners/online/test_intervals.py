@@ -252,7 +252,7 @@ def test_a_second_query_in_a_interval_counts_as_one_interval():
     reward = bc.GainReward("loss")
     reward(1.0, seen(40, 30))
     assert reward(0.5, seen(41, 30)) == pytest.approx(math.log(2))
-    with pytest.raises(errors.InvalidArgumentError, match="a round after 41; Received 41"):
+    with pytest.raises(errors.InvalidArgumentError, match=r"a round after 41, .* Received 41"):
         reward(0.4, seen(41, 30))
 
 

@@ -163,7 +163,7 @@ def test_queries_never_exceed_the_budget():
 def test_the_horizon_is_the_end():
     tuner = make(horizon=4)
     play(tuner, 4)
-    with pytest.raises(errors.HorizonExceededError, match="at most 4 rounds; Received 5"):
+    with pytest.raises(errors.HorizonExceededError, match=r"at most 4 rounds, .* Received 5"):
         tuner.ask()
 
 
@@ -274,7 +274,7 @@ def test_a_dead_network_does_not_fill_the_log(caplog):
     tuner = make(query=bc.AlwaysQuery())
     for _ in range(9):
         tuner.tell(tuner.ask(), math.nan)
-    assert [record.args[-1] for record in caplog.records] == [1, 2, 4, 8]
+    assert [record.args[-2] for record in caplog.records] == [1, 2, 4, 8]
     assert tuner.failed_queries == 9
 
 

@@ -7,6 +7,7 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly.errors import HorizonExceededError
+from botorch_costly.integrations.loggers import LoggedTuner
 from tests.tuners.twins.running import GOOD, Run
 from tests.validation.clock import Clock
 
@@ -140,3 +141,86 @@ def test_a_run_is_judged_too_short_by_rounds_after_the_first():
 def test_rounds_or_seconds_are_needed():
     with pytest.raises(ValueError, match="seconds="):
         bc.TwinTuner(RATE)
+
+
+class Moving(Clock):
+    """A clock that goes on at each reading, as real ones do."""
+
+    def __init__(self, step=0.01):
+        super().__init__()
+        self.step = step
+
+    def __call__(self):
+        self.seconds += self.step
+        return self.seconds
+
+
+@pytest.mark.parametrize("seconds", [0.5 + 0.001 * i for i in range(40)])
+def test_a_loop_ends_quietly_whenever_time_ends(seconds):
+    run, clock = Run(), Moving()
+    session = bc.Session.of(bc.TwinTuner(RATE, start=START, seconds=seconds, clock=clock), run)
+    for decision in session:
+        run.train(decision.config)
+        if decision.query:
+            session.tell(decision, run.loss())
+    by_hand = bc.RandomTuner(RATE, 10**6, seconds=seconds)
+    by_hand._clocks.limit._clock = Moving(0.003)
+    while not by_hand.is_over:
+        by_hand.ask()
+
+
+def test_a_logged_session_comes_back_too():
+    session, run, clock = begun(200.0)
+    in_a_trial(session, run, clock)
+    kept = session.tuner.kept[session.tuner.state_of_incumbent][0][0]["progress"]
+    clock.seconds += 1000.0
+    assert list(LoggedTuner(session, [])) == []
+    assert run.progress == kept
+
+
+def rates_after(horizon, seconds, changed, rounds=95, left=5.0):
+    """Rates of a run of 100 rounds that goes on with other limits near its end."""
+    first, run, clock = begun(None, 100)
+    play(first, run, clock, rounds=rounds)
+    second, other, later = begun(left if seconds else None, horizon)
+    other.load_state_dict(run.state_dict())
+    second.load_state_dict(first.state_dict(), changed=changed)
+    play(second, other, later)
+    return [decision.config["lr"] for decision in second.decisions[rounds:]], second
+
+
+@pytest.mark.parametrize("horizon", [None, 100])
+def test_the_rate_goes_on_falling_with_seconds_in_place_of_rounds(horizon):
+    changed = ["seconds"] if horizon else ["seconds", "horizon"]
+    rates, _ = rates_after(horizon, True, changed)
+    assert rates == sorted(rates, reverse=True)
+    assert len(rates) == 5
+
+
+def test_a_finished_run_is_open_again_with_seconds_in_place_of_rounds():
+    first, run, clock = begun(None, 40)
+    play(first, run, clock, rounds=30)
+    first.finish()
+    second, other, _ = begun(300.0)
+    other.load_state_dict(run.state_dict())
+    second.load_state_dict(first.state_dict(), changed=["seconds", "horizon"])
+    assert not second.tuner.is_settled
+
+
+def test_a_run_of_unknown_length_does_not_wait_once_it_has_a_horizon():
+    first, run, clock = begun(300.0)
+    play(first, run, clock, rounds=1)
+    second, other, later = begun(None, 300)
+    other.load_state_dict(run.state_dict())
+    second.load_state_dict(first.state_dict(), changed=["seconds", "horizon"])
+    play(second, other, later, rounds=20)
+    assert any(decision.keep is not None for decision in second.decisions[:5])
+
+
+def test_a_limit_that_a_state_lacks_begins_anew():
+    first, run, clock = begun(None, 300)
+    play(first, run, clock, rounds=3)
+    second, other, later = begun(50.0, 300)
+    play(second, other, later, rounds=20)
+    second.load_state_dict(first.state_dict(), changed=["seconds"])
+    assert second.tuner._clocks.limit.elapsed == 0.0
