@@ -178,23 +178,23 @@ def test_a_logged_session_comes_back_too():
     assert run.progress == kept
 
 
-def rates_after(horizon, seconds, changed, rounds=95, left=5.0):
-    """Rates of a run of 100 rounds that goes on with other limits near its end."""
+def rates_after(horizon, changed, rounds=95, seconds=5.0):
+    """Rates of a run of 100 rounds that is given seconds near its end, from two rounds before."""
     first, run, clock = begun(None, 100)
     play(first, run, clock, rounds=rounds)
-    second, other, later = begun(left if seconds else None, horizon)
+    second, other, later = begun(seconds, horizon)
     other.load_state_dict(run.state_dict())
     second.load_state_dict(first.state_dict(), changed=changed)
     play(second, other, later)
-    return [decision.config["lr"] for decision in second.decisions[rounds:]], second
+    return [decision.config["lr"] for decision in second.decisions[rounds - 2 :]]
 
 
 @pytest.mark.parametrize("horizon", [None, 100])
 def test_the_rate_goes_on_falling_with_seconds_in_place_of_rounds(horizon):
     changed = ["seconds"] if horizon else ["seconds", "horizon"]
-    rates, _ = rates_after(horizon, True, changed)
+    rates = rates_after(horizon, changed)
     assert rates == sorted(rates, reverse=True)
-    assert len(rates) == 5
+    assert len(rates) == 7
 
 
 def test_a_finished_run_is_open_again_with_seconds_in_place_of_rounds():
