@@ -287,7 +287,7 @@ def test_after_the_horizon_the_incumbent_stays_and_a_warning_says_so_once(within
     assert dict(fit.driver.config) == best
     assert (fit.dropout, fit.rate) == (best["dropout"], best["lr"])
     assert len(caplog.records) == 1
-    assert "played all of its rounds" in caplog.text
+    assert "has no round left" in caplog.text
 
 
 def test_a_metric_of_the_last_round_that_comes_late_decides_on_the_incumbent():

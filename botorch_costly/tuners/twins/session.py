@@ -288,7 +288,7 @@ class Session(Around[TwinDecision]):
                 now = self._parts.copied()
             self._parts.restore(self.tuner.kept[number], now)
         self.tuner.settle()
-        message = "%s The rest of the run plays the incumbent: nothing is tried without a way back."
+        message = "%s The rest of the run plays the incumbent, because there is no way back."
         _logger.warning(message, reason)
 
     @outside_inference()
