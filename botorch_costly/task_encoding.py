@@ -133,8 +133,7 @@ def encode_observations(
     _report(title, len(kept), failed, outside, examples)
     ignored = tuple(name for name in keys if name not in columns)
     absent = tuple(n for n, c in columns.items() if n not in (fill or {}) and c.absent.all())
-    if ignored and absent:
-        warn_of_names(ignored, absent)
+    warn_of_names(ignored, absent)
     return EncodedTask(
         points=torch.cat([column.encoded for column in columns.values()], dim=-1)[kept],
         values=torch.tensor([values[i] for i in kept.tolist()], dtype=torch.float64),
@@ -167,7 +166,14 @@ def _report(
 
 @cache  # several studies may have the same names, and are encoded for several models
 def warn_of_names(ignored: tuple[str, ...], absent: tuple[str, ...]) -> None:
-    """Warn once in a process of names that may have changed between a study and the space."""
+    """Warn once in a process of names that may have changed between a study and the space.
+
+    Args:
+        ignored: Names of the study that the space lacks; without any nothing has been renamed.
+        absent: Names of the space that the study lacks; the same holds.
+    """
+    if not (ignored and absent):
+        return
     _logger.warning(
         "An earlier study lacks %s, for which a default is filled in, and has %s, which the space does "
         "not know: if a parameter has been renamed, give both the same name (fill={name: value} says "

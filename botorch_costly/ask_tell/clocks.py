@@ -6,7 +6,7 @@ from typing import Any
 
 from botorch_costly.ask_tell.round_tariff import RoundTariff
 from botorch_costly.ask_tell.state import Undo, attributes_of, both
-from botorch_costly.ask_tell.tariff import Stock, check_clock, check_overhead
+from botorch_costly.ask_tell.tariff import check_clock, check_overhead
 from botorch_costly.ask_tell.time_limit import UNUSED, TimeLimit
 
 
@@ -63,16 +63,6 @@ class Clocks:
         in_time = None if self.limit is None else self.limit.rounds(number)
         known = [rounds for rounds in (horizon, in_time) if rounds is not None]
         return min(known, default=None)
-
-    def stock_in(self, number: int, horizon: int | None, pending: int) -> Stock:
-        """Return the queries that the share affords before a round; all of them without a share.
-
-        Args:
-            number: Number of the round, from 0.
-            horizon: Largest number of rounds, if known.
-            pending: Queries that have not been told.
-        """
-        return Stock() if self.tariff is None else self.tariff.stock_in(number, horizon, pending)
 
     def snapshot(self) -> Undo:
         """Begin to measure a call; return a function that undoes it."""

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from botorch_costly.numerics.robust import ranks_of
+from botorch_costly.numerics.robust import rank_correlation, ranks_of
 from botorch_costly.parameters import Choice
 from botorch_costly.space import SearchSpace
 
@@ -57,8 +57,8 @@ def remark_on_expenses(space: SearchSpace, outcomes: Sequence[Any], sign: float)
 
 
 def _cause(space: SearchSpace, configs: Sequence[Any], costs: Tensor, costly: Sequence[int]) -> str:
-    """Return what costs go with, and what may be done about it."""
-    ranks, found = ranks_of(costs), ("", 0.0)
+    """Return a clause on the parameter that costs go with, and on how to save them."""
+    found = "", 0.0
     for name, parameter in space.parameters:
         if isinstance(parameter, Choice):
             options = {configs[number][name] for number in costly}
@@ -67,7 +67,7 @@ def _cause(space: SearchSpace, configs: Sequence[Any], costs: Tensor, costly: Se
                 return f"all of them have {name}={options.pop()!r}, which may be left out"
             continue
         numbers = torch.tensor([float(c[name]) for c in configs], dtype=torch.float64)
-        agreement = float(torch.corrcoef(torch.stack([ranks_of(numbers), ranks]))[0, 1])
+        agreement = rank_correlation(numbers, costs)
         if abs(agreement) > abs(found[1]):  # False for NaN, of a parameter that is always the same
             found = name, agreement
     name, agreement = found

@@ -145,7 +145,7 @@ shield(Diagnosed)
 def diagnosis_of_records(
     records: Any, space: SearchSpace, maximize: bool, *, is_plain: bool
 ) -> SearchDiagnosis:
-    """Return what the records of an offline search say without its model.
+    """Return the diagnosis of an offline search by its records, without a model.
 
     Args:
         records: Ledger of the search.
@@ -203,14 +203,15 @@ def _diagnosis_of(optimizer: Any) -> SearchDiagnosis:
     configs = [config for config, _ in groups.values()]
     found = outcomes.index(leading) + 1 if is_plain else None
     expenses = remark_on_expenses(optimizer.space, outcomes, sign) if is_plain else []
+    paid, lost = _paid(outcomes, found)
     return SearchDiagnosis(
         *counts,
-        None if rivals is None else len(rivals),
-        by if rivals is not None else "",
-        found,
-        _shared_bounds(optimizer.space, best, configs, rivals or []),
-        "",
-        *_paid(outcomes, found),
+        rivals=None if rivals is None else len(rivals),
+        by="" if rivals is None else by,
+        found=found,
+        bounds=_shared_bounds(optimizer.space, best, configs, rivals or []),
+        paid=paid,
+        paid_for_failures=lost,
         remarks=(*expenses, *optimizer._remarks()),
     )
 

@@ -90,18 +90,20 @@ class Evaluations(Generic[D, T]):
     @property
     def stock(self) -> Stock:
         """Queries that the share of the clock affords before the next round; all without a share."""
-        if self._clocks.overhead is None:
+        tariff = self._clocks.tariff
+        if tariff is None:
             return Stock()
-        return self._clocks.stock_in(len(self), self._rounds, len(self.pending))
+        return tariff.stock_in(len(self), self.rounds, len(self.pending))
 
     @property
     def left(self) -> int | None:
         """Rounds that are expected to be left, the next one included; None if unknown."""
-        rounds = self._rounds
+        rounds = self.rounds
         return None if rounds is None else rounds - len(self)
 
     @property
-    def _rounds(self) -> int | None:
+    def rounds(self) -> int | None:
+        """Rounds that the run is expected to have; None if unknown."""
         return self._clocks.rounds(len(self), self._horizon)
 
     @property

@@ -266,7 +266,7 @@ class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], ABC, Generic[D, T]):
     @property
     def expected_rounds(self) -> int | None:
         """Rounds that the run is expected to have; None if unknown."""
-        return self._clocks.rounds(len(self._ledger), self.horizon)
+        return self._seen.rounds
 
     def best(self) -> dict[str, Plain] | None:
         """Return the configuration with the best value told; None before the first finite value."""

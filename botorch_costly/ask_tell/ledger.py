@@ -163,7 +163,7 @@ class Ledger(Generic[S, T]):
             _logger.warning(message, _SILENT, self.told)
 
     def _advice(self, outcome: T) -> str:
-        """Return what to do where half of the queries or more fail."""
+        """Return advice for a run half of whose queries, or more, have failed."""
         config = self.config_of(outcome.id) or {}
         items = [(n, v) for n, v in config.items() if isinstance(v, int | float)]
         rates = {n: v for n, v in items if role_by_name(n) == "learning_rate"}

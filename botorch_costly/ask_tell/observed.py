@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from botorch_costly.errors import check, check_nonnegative
-from botorch_costly.numerics.robust import ranks_of
+from botorch_costly.numerics.robust import rank_correlation
 from botorch_costly.plain import as_number
 from botorch_costly.records import Decision, Observation
 
@@ -52,8 +52,8 @@ def _rise(values: Sequence[float], shares: Sequence[float]) -> bool:
     """Return whether values rise with their fidelities; False without any, or if all are equal."""
     if not len(set(shares)) > 1:
         return False
-    ranks = [ranks_of(torch.tensor(one, dtype=torch.float64)) for one in (values, shares)]
-    return float(torch.corrcoef(torch.stack(ranks))[0, 1]) > _RISING
+    rows = (torch.tensor(one, dtype=torch.float64) for one in (values, shares))
+    return rank_correlation(*rows) > _RISING
 
 
 def observation_of(

@@ -1,4 +1,4 @@
-"""What the ledger of an optimizer tells its users: suggestions, outcomes, queries, costs."""
+"""Read access to suggestions, outcomes, queries and costs of an optimizer."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, TypeVar

@@ -8,11 +8,8 @@ from typing import Any
 from botorch_costly.errors import HorizonExceededError, check, check_positive
 from botorch_costly.plain import as_number
 
-UNUSED: Mapping[str, Any] = {
-    "elapsed": 0.0,
-    "begun": 0,
-    "first": None,
-}  # state before the first round
+# State before the first round.
+UNUSED: Mapping[str, Any] = {"elapsed": 0.0, "begun": 0, "first": None}
 _MOMENT = 0.05  # share of the seconds
 
 

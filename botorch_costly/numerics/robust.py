@@ -214,6 +214,11 @@ def ranks_of(values: Tensor) -> Tensor:
     return below + 0.5 * ((values[:, None] == values).sum(-1) - 1)
 
 
+def rank_correlation(one: Tensor, other: Tensor) -> float:
+    """Return the correlation of the ranks of two rows, each of shape ``(n,)``; NaN if one is constant."""
+    return float(torch.corrcoef(torch.stack([ranks_of(one), ranks_of(other)]))[0, 1])
+
+
 def rewards_at(scores: Tensor, among: Tensor) -> Tensor:
     """Return the rewards that have given normal scores, the inverse of ``normal_scores``.
 

@@ -111,7 +111,7 @@ class SavedRun:
 
     @cached_property
     def diagnosis(self) -> str:
-        """What ``diagnose`` of the tuner says, its verdict in the first line; "" without one.
+        """Text of the tuner's diagnosis, its verdict in the first line; "" without one.
 
         It is computed when it is first read: a model that is fitted anew may take seconds.
         """

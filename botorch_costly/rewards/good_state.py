@@ -47,8 +47,7 @@ class GoodState:
         margin: Largest decrease of the level: nats of a loss (0.1 by default, a loss 10 % above the best
             one), units of a score (0.1 by default, 10 points of an accuracy).
         device: Device of the good state; ``"cpu"`` saves memory of an accelerator. That of each part if
-            omitted. A part of your own moves what it loads to its
-            device, as those of torch do.
+            omitted. A part of your own moves what it loads to its device, as those of torch do.
 
     Raises:
         InvalidArgumentError: If there are no parts, a part lacks ``state_dict`` or ``load_state_dict``,

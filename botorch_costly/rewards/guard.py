@@ -118,8 +118,7 @@ class GuardedReward:
             margin: Largest decrease of the level, in units of the reward; 0.1 nats of a loss and 10
                 points of an accuracy if omitted.
             device: Device of the good state; ``"cpu"`` saves memory of an accelerator. That of each part
-                if omitted. A part of your own moves what it loads to its
-                device, as those of torch do.
+                if omitted. A part of your own moves what it loads to its device, as those of torch do.
 
         Raises:
             InvalidArgumentError: If the reward or the margin is invalid, there are no parts, a part is a

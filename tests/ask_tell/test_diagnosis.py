@@ -137,3 +137,23 @@ def test_the_best_is_compared_however_long_ago_and_a_repeat_counts_as_late():
 def test_numbers_most_values_of_which_are_bounds_are_not_said_to_lie_there():
     space = bc.SearchSpace({"n": bc.Integer(0, 1), "m": bc.Integer(0, 9)})
     assert bounds_of(space, {"n": 1, "m": 9}) == (("m", "upper"),)
+
+
+def test_a_diagnosis_says_that_the_best_was_not_evaluated_at_the_target():
+    """Two fidelities: the one that is nearest to the target is named, and none once it is reached."""
+    fidelities = bc.SearchSpace(
+        {"fraction": bc.Real(1 / 64, 1.0, log=True), "epochs": bc.Real(1.0, 9.0)}
+    )
+    search = bc.SubsetOptimizer(bc.SearchSpace({"x": bc.Real(0.0, 1.0)}), fidelities)
+    assert "target" not in str(search.diagnose())
+    levels = [(1 / 64, 1), (0.25, 3), (0.25, 9), (0.5, 1)]
+    for fraction, epochs in levels:
+        asked = search.enqueue({"x": 0.5}, {"fraction": fraction, "epochs": epochs})
+        search.tell(asked, 1.0, cost=1.0)
+    for number in range(8):  # a diagnosis needs ten values
+        asked = search.enqueue({"x": number / 20}, {"fraction": 1 / 64, "epochs": 1})
+        search.tell(asked, -1.0, cost=1.0)
+    assert "best() was evaluated up to fraction=0.25, epochs=9," in str(search.diagnose())
+    asked = search.enqueue({"x": 0.5}, {"fraction": 1.0, "epochs": 9})
+    search.tell(asked, 1.0, cost=1.0)
+    assert "was evaluated up to" not in str(search.diagnose())

@@ -90,8 +90,7 @@ def _translated(
     }
     known = {*own, *translation.space.names, *fidelities}
     ignored = tuple(name for name in names if name not in known)
-    if absent and ignored:
-        warn_of_names(ignored, absent)
+    warn_of_names(ignored, absent)
     configs, values, progress, costs = zip(*fits, strict=True)
     if task.is_advice:
         return Task.advice(configs, name=task.name)

@@ -160,7 +160,7 @@ class OfflineSampler(BaseSampler):
         return self._read_by(StudyTrials.best, study)
 
     def diagnose(self, study: Any) -> SearchDiagnosis | None:
-        """Return what the trials of a study show, as ``diagnose`` of an optimizer does; None without any.
+        """Return the diagnosis of the trials of a study, as of an optimizer; None without a trial.
 
         Raises:
             InvalidArgumentError: If the study lacks a fidelity.
@@ -168,7 +168,7 @@ class OfflineSampler(BaseSampler):
         return self._read_by(StudyTrials.diagnose, study)
 
     def _read_by(self, call: Callable[[StudyTrials], R], study: Any) -> R | None:
-        """Return what a call reads of the trials; None if parameters are unknown or studies unfit."""
+        """Call a function with the trials; None if parameters are unknown or studies unfit."""
         space = self.infer_relative_search_space(study, None) or self._guessed()
         if not space:
             return None

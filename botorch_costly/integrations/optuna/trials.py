@@ -183,7 +183,7 @@ class StudyTrials:
         return None if best is None else self._distributions.params(best)
 
     def diagnose(self) -> SearchDiagnosis:
-        """Return what the trials show."""
+        """Return the diagnosis of the optimizer of the trials."""
         found: SearchDiagnosis = self._trials.optimizer.diagnose()
         return found
 

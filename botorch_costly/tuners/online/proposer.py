@@ -309,9 +309,8 @@ class Proposer:
     def _progress(self, interval: Interval, learner: Learner, account: Account) -> Progress:
         """Return the progress of the run in intervals; only the reward rate is per round."""
         intervals, horizon = self._run.intervals, self._run.horizon
-        if (
-            horizon is None and account.left is not None
-        ):  # as the seconds of the run are expected to end
+        # Without a horizon the seconds of the run say when it is expected to end.
+        if horizon is None and account.left is not None:
             horizon = interval.first + account.left
         affordable = None
         if self._run.is_rationed:

@@ -187,9 +187,8 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
             means = self.tasks.means(self._seen.points[finite].to(self.tasks.inputs))
         told = means[~torch.tensor(self._advised)], self._seen.values[finite].to(means)
         ranks = torch.stack([ranks_of(row) for row in (told[1], *told[0])])
-        agreement = torch.corrcoef(ranks)[
-            0, 1:
-        ]  # NaN of equal values, for which no comparison holds
+        # NaN of equal values, for which no comparison holds.
+        agreement = torch.corrcoef(ranks)[0, 1:]
         mean = float(agreement.mean())
         if mean < _OPPOSITE and float(agreement.max()) < _EACH:
             message = "Values fall where the tasks' rise (rank correlation %.2f): "

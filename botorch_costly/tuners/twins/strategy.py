@@ -134,7 +134,8 @@ class TwinStrategy(PlannedStrategy):
         """Return the next round of the present step, or the first of the next step."""
         step, played, levels, stocks = self._step, self._played, self._levels, self._stocks
         if step is None or played == step.rounds:
-            self._plan_for(self._horizon)
+            if self._levels:  # the plan goes on for the rounds as they are known now
+                self.replay.horizons = self._horizons(self.replay.horizons, len(self._levels))
             levels = levels if step is None else [*levels, self._level]
             stocks = stocks if len(stocks) > len(levels) else [*stocks, seen.stock]
             step, played = self.replay.step(levels, self._alone, stocks), 0
@@ -146,12 +147,6 @@ class TwinStrategy(PlannedStrategy):
             self._stocks = stocks
         self._played = played + 1
         return proposal
-
-    def _plan_for(self, horizon: int | None) -> None:
-        """Let the plan go on for the rounds as they are known now, from the next level on."""
-        horizons, number = self.replay.horizons, len(self._levels)
-        if horizon is not None and number > 0 and horizons[max(horizons)] != horizon:
-            self.replay.horizons = {**horizons, number: horizon}
 
     def _proposal(self, step: Step, played: int, number: int) -> Proposal:
         """Return one of the rounds of a step."""
@@ -237,7 +232,7 @@ class TwinStrategy(PlannedStrategy):
         self.loads += 1
 
     def _horizons(self, saved: Mapping[int, int], num_levels: int) -> dict[int, int]:
-        """Return the saved horizons, with the present one from here on."""
+        """Return horizons by number of levels, with the present one from here on."""
         horizon = self._horizon
         if horizon is None or horizon == saved[max(saved)]:
             return dict(saved)
