@@ -2,9 +2,10 @@
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from botorch_costly.errors import check, check_count, check_positive
+from botorch_costly.plain import Plain
 from botorch_costly.records import Decision, Observation
 
 
@@ -35,6 +36,8 @@ class CurveDecision(Decision):
         5
     """
 
+    unit: ClassVar[str] = "segment"
+
     _: KW_ONLY
     training: int
     since: int
@@ -52,6 +55,15 @@ class CurveDecision(Decision):
     def iterations(self) -> int:
         """Number of iterations of the segment."""
         return self.until - self.since
+
+    @property
+    def setting(self) -> dict[str, Plain]:
+        """Configuration, and iterations of the training after the segment as ``"until"``."""
+        return {
+            **self.config,
+            "until": self.until,
+            **self.config,
+        }  # a hyperparameter of that name stays
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from botorch_costly.errors import check_count
 from botorch_costly.integrations.loggers import LogEntry
 from botorch_costly.integrations.loggers.progress_bar import line_of
 from botorch_costly.parameters import Real
+from botorch_costly.plain import config_text
 from botorch_costly.query import PricedQuery
 from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.records import Decision, Observation
-from botorch_costly.reports.text import config_text
 from botorch_costly.rewards import GainReward, GuardedReward
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.baselines import FixedTuner

@@ -191,6 +191,16 @@ def as_number(name: str, value: Any) -> float:
     raise InvalidArgumentError(name, "a number", value)
 
 
+def config_text(config: Mapping[str, Plain]) -> str:
+    """Return a configuration in one line, floats with four digits."""
+    return ", ".join(f"{name}={value_text(value)}" for name, value in config.items())
+
+
+def value_text(value: Plain) -> str:
+    """Return a value as text, floats with four digits."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def is_list(value: object) -> bool:
     """Return whether a value is a list, tensor or array with at least one dimension."""
     ndim = getattr(value, "ndim", None)

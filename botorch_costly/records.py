@@ -70,6 +70,8 @@ class FrozenConfig(dict[str, Plain]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({super().__repr__()})"
 
+    __str__ = dict.__repr__
+
     def __reduce__(self) -> tuple[type, tuple[dict[str, Plain]]]:
         return type(self), (dict(self),)
 
@@ -143,6 +145,8 @@ class Decision:
         0.2
     """
 
+    unit: ClassVar[str] = "round"  # the noun of what is decided
+
     round: int
     config: Mapping[str, Plain]
     _: KW_ONLY
@@ -171,6 +175,11 @@ class Decision:
     def fidelity(self) -> Mapping[str, float]:
         """Value of each fidelity; empty where there are none."""
         return {}
+
+    @property
+    def setting(self) -> dict[str, Plain]:
+        """Configuration and fidelities by name."""
+        return {**self.config, **self.fidelity}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields in values that JSON preserves, tuples as lists."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from botorch_costly.errors import check, check_positive
 from botorch_costly.parameters import Plain
@@ -37,6 +37,8 @@ class SubsetDecision(Decision):
         >>> decision.fidelities["fraction"]
         0.25
     """
+
+    unit: ClassVar[str] = "evaluation"
 
     _: KW_ONLY
     fidelities: Mapping[str, float]

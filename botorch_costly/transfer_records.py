@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from botorch_costly.errors import check, check_rate
 from botorch_costly.records import Decision
@@ -33,6 +33,8 @@ class TransferDecision(Decision):
         >>> decision.to_dict()["weights"]
         [0.6, -0.1]
     """
+
+    unit: ClassVar[str] = "evaluation"
 
     _: KW_ONLY
     share: float | None = None

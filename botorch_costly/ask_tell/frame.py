@@ -31,6 +31,7 @@ from botorch_costly.ask_tell.strategy import ENQUEUED, Action, Proposal, Strateg
 from botorch_costly.ask_tell.surroundings import shield
 from botorch_costly.errors import check_count
 from botorch_costly.parameters import Plain
+from botorch_costly.plain import config_text
 from botorch_costly.records import Decision, FrozenConfig, Observation
 
 _NOUNS: Mapping[Tells, str] = {
@@ -309,7 +310,7 @@ class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], ABC, Generic[D, T]):
         if self.total_cost > 0:
             lines.append(f"total cost {self.total_cost:.6g}")
         if (best := self.best()) is not None:
-            lines.append(f"best: {best}")
+            lines.append(f"best: {config_text(best)}")
         return "\n".join([*lines, *self._on_the_clock()])
 
     def _on_the_clock(self, per_round: int = 1) -> list[str]:

@@ -22,7 +22,7 @@ from botorch_costly.plotting.bounds import (
     span_of,
     steps_of,
 )
-from botorch_costly.plotting.runs import UNITLESS, legend_of, metrics_of
+from botorch_costly.plotting.runs import UNITLESS, beside_rewards, legend_of
 from botorch_costly.plotting.style import BLACK, CYCLE, VERMILION
 from botorch_costly.records import Decision, Observation
 from botorch_costly.space import SearchSpace
@@ -44,10 +44,10 @@ def explore_run(
 ) -> "Figure":
     """Return a run as a figure of Plotly: a panel for each hyperparameter, and the rewards below them.
 
-    Metrics that were told beside the rewards have a panel, too. Dots mark rounds with a query, crosses
-    failed queries. With a space, grey lines are the bounds of a hyperparameter; with limits, dashed lines
-    are those of the trust region. All panels zoom together. Hovering over a round
-    shows its decision, its reason and its outcome.
+    Metrics and costs that were told beside the rewards have panels, too. Dots mark rounds with a query,
+    crosses failed queries. With a space, grey lines are the bounds of a hyperparameter; with limits,
+    dashed lines are those of the trust region. All panels zoom together. Hovering over a round shows its
+    decision, its reason and its outcome.
 
     Args:
         decisions: Decisions in the order of their rounds.
@@ -66,13 +66,12 @@ def explore_run(
         explore_run(tuner.decisions, tuner.observations, log=["lr"]).write_html("run.html")
     """
     check(len(decisions) > 0, "decisions", "at least one decision", len(decisions))
-    names = list(decisions[0].config)
+    names = list(decisions[0].setting)
     check(set(log) <= set(names), "log", f"names among {names}", sorted(log))
     by_round = {observation.round: observation for observation in observations}
     rounds = [(decision, by_round.get(decision.round)) for decision in decisions]
     rewarded = [(o.round, o.reward) for o in observations if o.reward is not None]
-    told = ((metric, rewarded), ("metric", metrics_of(observations)))
-    drawn = [(name, points) for name, points in told if points]
+    drawn = [*([(metric, rewarded)] if rewarded else []), *beside_rewards(observations).items()]
     figure = _panels(len(names) + len(drawn))
     texts = {decision.round: _hover_text(decision, outcome) for decision, outcome in rounds}
     for i, name in enumerate(names):
@@ -82,8 +81,14 @@ def explore_run(
         _add_limits(figure, i + 1, bounds, steps, log=name in log)
     for row, (name, points) in enumerate(drawn, len(names) + 1):
         _add_points(figure, row, name, points, texts)
-    figure.update_xaxes(title_text="round", row=len(names) + len(drawn), col=1)
-    legend = {"text": legend_of(space, limits), "font": {"size": 12}, "x": 1, "xanchor": "right"}
+    unit = decisions[0].unit
+    figure.update_xaxes(title_text=unit, row=len(names) + len(drawn), col=1)
+    legend = {
+        "text": legend_of(unit, space, limits),
+        "font": {"size": 12},
+        "x": 1,
+        "xanchor": "right",
+    }
     figure.update_layout(title=legend)
     return figure
 
@@ -117,7 +122,7 @@ def _add_parameter(
 ) -> None:
     """Draw the values of a hyperparameter as steps, with a mark in each round with a query."""
     x = [decision.round for decision, _ in rounds]
-    played: list[Any] = [decision.config[name] for decision, _ in rounds]
+    played: list[Any] = [decision.setting[name] for decision, _ in rounds]
     numbers = are_numbers(played)
     values = played if numbers else [_escaped(value) for value in played]
     color = CYCLE[(row - 1) % len(CYCLE)]
@@ -125,7 +130,8 @@ def _add_parameter(
     outcomes = [outcome for _, outcome in rounds]
     failed = {i for i in queried if (outcome := outcomes[i]) is not None and outcome.failed}
     line = {"color": color, "width": 1, "shape": "hv"}
-    _scatter(figure, row, x, values, texts, mode="lines", line=line)
+    if rounds[0][0].unit == "round":  # evaluations of a search are no course of one training
+        _scatter(figure, row, x, values, texts, mode="lines", line=line)
     marker = {
         "color": [VERMILION if i in failed else color for i in queried],
         "symbol": ["x" if i in failed else "circle" for i in queried],

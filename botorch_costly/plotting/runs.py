@@ -50,10 +50,12 @@ def plot_schedule(
     space: SearchSpace | None = None,
     limits: Limits = (),
 ) -> "list[Axes]":
-    """Draw each hyperparameter over the rounds, and below them rewards and metrics that were told.
+    """Draw each hyperparameter over the rounds, and below them rewards, metrics and costs that were told.
 
-    Dots mark rounds with a query, crosses failed queries. With a space, grey lines are the bounds of a
-    hyperparameter; with limits, those of the trust region are dashed, and what lies outside is grey.
+    Dots mark rounds with a query, crosses failed queries. Fidelities of a search, such as the share of
+    the data, are drawn as hyperparameters are, and no line joins its evaluations. With a space, grey
+    lines are the bounds of a hyperparameter; with limits, those of the trust region are dashed, and what
+    lies outside is grey.
 
     If best values are passed, a dotted line is the best value by the posterior mean, with the other
     hyperparameters as in the incumbent of the round. Shaded values are less than one and two standard
@@ -63,8 +65,8 @@ def plot_schedule(
         decisions: Decisions in the order of their rounds.
         names: Hyperparameters to draw; all of them if omitted.
         observations: Observations whose rewards are drawn in a last panel; no such panel if omitted.
-        axes: Axes for each hyperparameter, one more with observations, and one more if these have
-            metrics beside their rewards; new axes if omitted.
+        axes: Axes for each hyperparameter, one more with observations, and one more each if these have
+            metrics beside their rewards or differing costs; new axes if omitted.
         log: Names of the hyperparameters to draw on a logarithmic scale.
         best: Results of ``tuners.best_values`` for some of the hyperparameters.
         metric: Name of the observed quantity: ``"loss"`` or ``"accuracy"`` for twins and populations.
@@ -84,8 +86,8 @@ def plot_schedule(
     check(len(shown) > 0, "names", f"names among {parameters}", shown)
     for name in [*shown, *log]:
         check(name in parameters, "names", f"names among {parameters}", name)
-    measured = metrics_of(observations or ())
-    count = len(shown) + (observations is not None) + bool(measured)
+    beside = beside_rewards(observations or ())
+    count = len(shown) + (observations is not None) + len(beside)
     panels = stack(count) if axes is None else list(axes)
     check(len(panels) == count, "axes", f"{count} axes", len(panels), InvalidShapeError)
     bests = {values.name: values for values in best}
@@ -99,25 +101,39 @@ def plot_schedule(
         _draw_limits(panels[i], steps_of(limits, name, decisions[-1].round + HALF))
     if observations is not None:
         _draw_rewards(panels[len(shown)], observations, metric)
-    if measured:
-        _draw_points(panels[-1], measured, "metric")
-    panels[-1].set_xlabel("round")
+    for panel, (name, points) in zip(panels[count - len(beside) :], beside.items(), strict=True):
+        _draw_points(panel, points, name)
+    unit = decisions[0].unit
+    panels[-1].set_xlabel(unit)
     whole_rounds(panels[-1])
     if axes is None:
-        title = "\n".join([legend_of(space, limits), *([_BESTS] if bests else [])])
+        title = "\n".join([legend_of(unit, space, limits), *([_BESTS] if bests else [])])
         panels[0].set_title(title, loc="right", fontsize="small")
         panels[0].figure.align_ylabels(panels)
     return panels
 
 
-def legend_of(space: SearchSpace | None, limits: Limits) -> str:
+def legend_of(unit: str, space: SearchSpace | None, limits: Limits) -> str:
     """Return the legend of a schedule: a line that names the marks of its panels."""
+    dots = "dots: rounds with a query" if unit == "round" else f"dots: {unit}s"
     bounds = ["grey lines: bounds"] if space is not None else []
     region = ["dashed: trust region"] if limits else []
-    return "; ".join(["dots: rounds with a query", *bounds, *region])
+    return "; ".join([dots, *bounds, *region])
 
 
-def metrics_of(observations: Sequence[Observation]) -> list[tuple[int, float]]:
+def beside_rewards(observations: Sequence[Observation]) -> dict[str, list[tuple[int, float]]]:
+    """Return rounds and values of what was told beside rewards, by name: metrics, and differing costs."""
+    told = {"metric": _metrics_of(observations), "cost": _costs_of(observations)}
+    return {name: points for name, points in told.items() if points}
+
+
+def _costs_of(observations: Sequence[Observation]) -> list[tuple[int, float]]:
+    """Return rounds and costs; none if all costs are equal."""
+    told = [(o.round, cost) for o in observations if (cost := getattr(o, "cost", None)) is not None]
+    return told if len({cost for _, cost in told}) > 1 else []
+
+
+def _metrics_of(observations: Sequence[Observation]) -> list[tuple[int, float]]:
     """Return rounds and finite metrics; none if all of them are the rewards, as for twins."""
     told = [o for o in observations if o.metric is not None and math.isfinite(o.metric)]
     beside = any(o.metric != o.reward for o in told)
@@ -149,10 +165,10 @@ def plot_schedule_map(
     known = len(shown) > 0 and set(shown) <= set(parameters)
     check(known, "names", f"names among {parameters}", shown)
     for name in shown:
-        numbers = all(isinstance(decision.config[name], int | float) for decision in decisions)
+        numbers = all(isinstance(decision.setting[name], int | float) for decision in decisions)
         check(numbers, "names", "hyperparameters whose values are numbers", name)
     ax = ensure_axes(ax, height=0.4 * len(shown) + 1)
-    rows: Any = [[d.config[name] for d in decisions] for name in shown]
+    rows: Any = [[d.setting[name] for d in decisions] for name in shown]
     first, last = decisions[0].round, decisions[-1].round
     image = ax.imshow(
         rows,
@@ -171,14 +187,14 @@ def plot_schedule_map(
 
 def _parameters_of(decisions: Sequence[Decision]) -> list[str]:
     check(len(decisions) > 0, "decisions", "at least one decision", len(decisions))
-    return list(decisions[0].config)
+    return list(decisions[0].setting)
 
 
 def _draw_parameter(
     ax: "Axes", decisions: Sequence[Decision], name: str, color: str, bests: BestValues | None
 ) -> None:
     rounds = [decision.round for decision in decisions]
-    values: list[Any] = [decision.config[name] for decision in decisions]
+    values: list[Any] = [decision.setting[name] for decision in decisions]
     best: list[Any] = [] if bests is None else list(bests.best)
     if not are_numbers(values):
         # Decisions alone do not have all options: those played are in the order of their first round.
@@ -191,7 +207,8 @@ def _draw_parameter(
             _shade(ax, rectangles(bests, behind, rounds[-1]), mixed(color, share))
         ends = [*bests.rounds, max(rounds[-1], bests.rounds[-1]) + HALF]
         ax.plot(ends, [*best, best[-1]], ":", drawstyle="steps-post", color=BLACK, linewidth=1)
-    ax.plot(rounds, values, drawstyle="steps-post", color=color, linewidth=1)
+    if decisions[0].unit == "round":  # evaluations of a search are no course of one training
+        ax.plot(rounds, values, drawstyle="steps-post", color=color, linewidth=1)
     queried = [i for i, decision in enumerate(decisions) if decision.query]
     x, y = [rounds[i] for i in queried], [values[i] for i in queried]
     ax.plot(x, y, "o", color=color, markersize=3)

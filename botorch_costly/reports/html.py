@@ -4,16 +4,16 @@ import base64
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from botorch_costly.plain import value_text
 from botorch_costly.records import Decision
 from botorch_costly.reports.picture import picture_of, raster_of
 from botorch_costly.reports.saved_run import SavedRun
 from botorch_costly.reports.text import (
     facts_of,
+    filled,
     grounds_of,
-    metric_text,
-    outcome_config,
-    outcome_text,
-    value_text,
+    outcome_cells,
+    outcome_setting,
 )
 from botorch_costly.schedule import Schedule
 
@@ -62,7 +62,9 @@ def html_of(runs: Sequence[SavedRun | Schedule]) -> str:
 
 def _of_run(run: SavedRun) -> list[str]:
     reasons = [("query" if query else "skip", why, count) for query, why, count in run.reasons]
-    picture = ["<h2>Schedule and queries</h2>", _picture(run)] if run.decisions else []
+    title = run.queried.capitalize()
+    shown = title if run.is_search else f"Schedule and {run.queried}"
+    picture = [f"<h2>{shown}</h2>", _picture(run)] if run.decisions else []
     facts = {name: text for name, text in facts_of(run).items() if name != "verdict"}
     verdict = [f"<p><strong>{escape(run.verdict)}</strong></p>"] if run.verdict else []
     grounds = [f"<p>{'<br>'.join(map(escape, grounds_of(run)))}</p>"] if grounds_of(run) else []
@@ -73,8 +75,8 @@ def _of_run(run: SavedRun) -> list[str]:
         _table((), facts.items()),
         *picture,
         "<h2>Reasons</h2>",
-        _table(("decision", "reason", "rounds"), reasons),
-        "<h2>Queries</h2>",
+        _table(("decision", "reason", f"{run.unit}s"), reasons),
+        f"<h2>{title}</h2>",
         _queries(run),
         "<h2>Options</h2>",
         _table(("option", "value"), run.options.items()),
@@ -105,26 +107,17 @@ def _queries(run: SavedRun) -> str:
     queried = [
         decision for decision in run.decisions if decision.query or decision.round in run.told
     ]
-    names = list(queried[0].config) if queried else []
+    names = list(queried[0].setting) if queried else []
     rows = [(str(decision.round), *_cells(run, decision, names)) for decision in queried]
-    told = (run.told_as, "metric") if run.measured else (run.told_as,)
-    return _table(*_filled(("round", *names, *told, "reason", "confidence"), rows))
-
-
-def _filled(
-    names: Sequence[str], rows: Sequence[Sequence[str]]
-) -> tuple[list[str], list[Sequence[str]]]:
-    """Return a table without the columns that are empty in all of its rows, if there are rows."""
-    kept = [place for place in range(len(names)) if not rows or any(row[place] for row in rows)]
-    return [names[place] for place in kept], [[row[place] for place in kept] for row in rows]
+    told = outcome_cells(run, queried[0]) if queried else (run.told_as,)
+    return _table(*filled((run.unit, *names, *told, "reason", "confidence"), rows))
 
 
 def _cells(run: SavedRun, decision: Decision, names: Sequence[str]) -> list[str]:
-    config = outcome_config(run, decision)
-    values = [value_text(config[name]) for name in names]
+    setting = outcome_setting(run, decision)
+    values = [value_text(setting[name]) for name in names]
     confidence = "" if decision.confidence is None else f"{decision.confidence:.3g}"
-    metric = [metric_text(run, decision)] if run.measured else []
-    return [*values, outcome_text(run, decision), *metric, decision.reason, confidence]
+    return [*values, *outcome_cells(run, decision).values(), decision.reason, confidence]
 
 
 def _picture(run: SavedRun | Schedule) -> str:

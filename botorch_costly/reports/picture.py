@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from botorch_costly.errors import check
 from botorch_costly.plotting import explore_run, plot_queries, plot_query_raster, plot_schedule
-from botorch_costly.plotting.runs import legend_of, metrics_of
+from botorch_costly.plotting.runs import beside_rewards, legend_of
 from botorch_costly.plotting.style import stack
 from botorch_costly.records import Decision
 from botorch_costly.reports.saved_run import SavedRun
@@ -83,11 +83,12 @@ def interactive_of(run: SavedRun | Schedule) -> str:
         MissingExtraError: If Plotly is missing.
     """
     _check_begun(run)
-    log = _logarithmic(run.space)
     if isinstance(run, Schedule):
-        figure = explore_run(_decisions_of(run), log=log)
+        figure = explore_run(_decisions_of(run), log=_logarithmic(run.space))
     else:
-        named: Any = {"space": run.space, "limits": run.limits}
+        space = run.setting_space
+        named: Any = {"space": space, "limits": run.limits}
+        log = _logarithmic(space)
         figure = explore_run(run.decisions, run.observations, log, run.told_as, **named)
     # With a fixed id, pages of the same run are equal.
     page: str = figure.to_html(include_plotlyjs=True, div_id="run", config=_BUTTONS)
@@ -117,12 +118,14 @@ def _draw_run(run: SavedRun) -> "Figure":
     rewards = any(observation.reward is not None for observation in run.observations)
     raster = not all(decision.query for decision in run.decisions)
     observations = run.observations if rewards else None
-    last = len(run.decisions[0].config) + rewards + bool(metrics_of(observations or ()))
+    last = len(run.decisions[0].setting) + rewards + len(beside_rewards(observations or ()))
     axes = stack(last + raster)
-    log = _logarithmic(run.space)
-    known: Any = {"metric": run.told_as, "space": run.space, "limits": run.limits}
+    space = run.setting_space
+    log = _logarithmic(space)
+    known: Any = {"metric": run.told_as, "space": space, "limits": run.limits}
     plot_schedule(run.decisions, None, observations, axes[:last], log, **known)
-    axes[0].set_title(legend_of(run.space, run.limits), loc="right", fontsize="small")
+    legend = legend_of(run.unit, space, run.limits)
+    axes[0].set_title(legend, loc="right", fontsize="small")
     if raster:
         axes[last - 1].set_xlabel("")
         plot_queries(run.decisions, axes[last])

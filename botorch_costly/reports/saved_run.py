@@ -3,10 +3,10 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.saving import read
@@ -18,19 +18,31 @@ from botorch_costly.ask_tell.state import (
 )
 from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import StateMismatchError, check
+from botorch_costly.plain import Plain
 from botorch_costly.population_records import PopulationDecision, PopulationObservation
 from botorch_costly.records import Decision, Observation, TwinDecision, ValueObservation
-from botorch_costly.reports.verdict import Saved, diagnosis_in
+from botorch_costly.reports.verdict import Saved, diagnosis_in, fidelities_in
 from botorch_costly.schedule import Schedule
 from botorch_costly.space import SearchSpace
 from botorch_costly.subset_records import SubsetDecision, SubsetObservation
 from botorch_costly.transfer_records import TransferDecision
 
-_KINDS = (
-    *(Decision, TwinDecision, CurveDecision, SubsetDecision, TransferDecision, PopulationDecision),
-    *(Observation, ValueObservation, CurveObservation, SubsetObservation, PopulationObservation),
+_DECISIONS = (
+    Decision,
+    TwinDecision,
+    CurveDecision,
+    SubsetDecision,
+    TransferDecision,
+    PopulationDecision,
 )
-_RECORDS = {kind.__name__: kind for kind in _KINDS}
+_OBSERVATIONS = (
+    Observation,
+    ValueObservation,
+    CurveObservation,
+    SubsetObservation,
+    PopulationObservation,
+)
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True)
@@ -95,8 +107,9 @@ class SavedRun:
         )
         check_state(set(NEEDED_DESCRIPTION) <= set(header), expected, sorted(header))
         try:
-            decision, observation = (_RECORDS[record] for record in header["records"].split())
-            ledger: Ledger[Any, Any] = Ledger(decision, observation)
+            decision, observation = header["records"].split()
+            records = _named(decision, _DECISIONS), _named(observation, _OBSERVATIONS)
+            ledger: Ledger[Any, Any] = Ledger(*records)
             ledger.load_state_dict(state["ledger"])
             space = SearchSpace.from_dict(json.loads(header["definition"]))
             limits = tuple((state.get("region") or {}).get("trace", ()))
@@ -104,10 +117,16 @@ class SavedRun:
             refuse_damage(header["kind"], error)
             raise
         counts = (len(ledger), ledger.queries, ledger.failed_queries)
-        records = ledger.suggestions, ledger.outcomes
-        return cls(
-            name, header, space, *records, *counts, limits, Saved(state, header, space, ledger)
-        )
+        kept = ledger.suggestions, ledger.outcomes
+        return cls(name, header, space, *kept, *counts, limits, Saved(state, header, space, ledger))
+
+    @cached_property
+    def setting_space(self) -> SearchSpace:
+        """Space of the hyperparameters and fidelities."""
+        fidelities = fidelities_in(self.header)
+        if fidelities is None:
+            return self.space
+        return SearchSpace(dict([*self.space.parameters, *fidelities.parameters]))
 
     @cached_property
     def diagnosis(self) -> str:
@@ -126,6 +145,22 @@ class SavedRun:
     def kind(self) -> str:
         """Name of the tuner's class."""
         return self.header.get("kind", "a tuner")
+
+    @property
+    def unit(self) -> str:
+        """Noun of a decision: ``"round"``, or ``"evaluation"`` or ``"segment"`` of a search."""
+        noun = _named(self.header["records"].split()[0], _DECISIONS).unit
+        return "evaluation" if self.is_search and noun == "round" else noun
+
+    @property
+    def is_search(self) -> bool:
+        """Whether each decision is an evaluation of its own, in place of a round of one training."""
+        return self.header["tells"] in ("value", "curve")
+
+    @property
+    def queried(self) -> str:
+        """Name of what is paid for: ``"queries"``, or ``"evaluations"`` or ``"segments"`` of a search."""
+        return f"{self.unit}s" if self.is_search else "queries"
 
     @property
     def horizon(self) -> int | None:
@@ -192,11 +227,23 @@ class SavedRun:
         return max(finite, key=lambda o: sign * (o.reward or 0.0), default=None)
 
     @property
+    def best_setting(self) -> Mapping[str, Plain]:
+        """Configuration and fidelities of the best observation; empty without one."""
+        if self.best is None:
+            return {}
+        decision = next((d for d in self.decisions if d.round == self.best.round), None)
+        return self.best.config if decision is None else {**decision.setting, **self.best.config}
+
+    @property
     def cost(self) -> float | None:
         """Sum of the observed costs, in their units; None for a tuner without costs."""
-        costs = [observation.to_dict().get("cost") for observation in self.observations]
-        reported = [cost for cost in costs if cost is not None]
-        return sum(reported) if reported else None
+        costs = [cost for o in self.observations if (cost := self.cost_of(o)) is not None]
+        return sum(costs) if costs else None
+
+    @staticmethod
+    def cost_of(observation: Observation | None) -> float | None:
+        """Return the cost that was observed; None without one."""
+        return getattr(observation, "cost", None)
 
     @property
     def seconds(self) -> float | None:
@@ -261,3 +308,7 @@ def _is_state(value: object) -> bool:
     if not isinstance(value, Mapping):
         return False
     return all(isinstance(value.get(key), Mapping) for key in ("header", "ledger"))
+
+
+def _named(name: str, kinds: Iterable[type[_Kind]]) -> type[_Kind]:
+    return {kind.__name__: kind for kind in kinds}[name]

@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from botorch_costly.plain import config_text
 from botorch_costly.records import Decision
 from botorch_costly.reports.saved_run import SavedRun
 from botorch_costly.reports.text import (
-    config_text,
     facts_of,
+    filled,
     grounds_of,
     latest_queries,
-    metric_text,
-    outcome_config,
-    outcome_text,
+    outcome_cells,
+    outcome_setting,
     printable,
 )
 
@@ -49,25 +49,28 @@ def _sections(run: SavedRun) -> Iterator[tuple[str, Sequence[str], Iterable[Sequ
     yield f"{run.name} ({run.kind})", (), facts
     if grounds := grounds_of(run):
         yield "diagnosis", (), [(line,) for line in grounds]
+    if run.reasons:
+        yield "reasons", *_reasons(run)
+    if latest := latest_queries(run):
+        yield f"latest {run.queried}", *_table_of(run, latest)
+
+
+def _reasons(run: SavedRun) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
     reasons = [("query" if query else "skip", str(count), why) for query, why, count in run.reasons]
-    if reasons:
-        yield "reasons", ("decision", "rounds", "reason"), reasons
-    queries = [
-        (str(query.round), outcome_text(run, query), *_metric(run, query), _config(run, query))
-        for query in latest_queries(run)
+    names = ("decision", f"{run.unit}s", "reason")
+    return (names[1:], [reason[1:] for reason in reasons]) if run.is_search else (names, reasons)
+
+
+def _table_of(
+    run: SavedRun, queries: Sequence[Decision]
+) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    cells = [outcome_cells(run, query) for query in queries]
+    configs = [config_text(outcome_setting(run, query)) for query in queries]
+    rows = [
+        (str(query.round), *outcome.values(), config)
+        for query, outcome, config in zip(queries, cells, configs, strict=True)
     ]
-    if queries:
-        metric = ("metric",) if run.measured else ()
-        yield "latest queries", ("round", run.told_as, *metric, "configuration"), queries
-
-
-def _metric(run: SavedRun, query: Decision) -> list[str]:
-    """Return the cell of the metric; none in a run whose metrics were not told."""
-    return [metric_text(run, query)] if run.measured else []
-
-
-def _config(run: SavedRun, query: Decision) -> str:
-    return config_text(outcome_config(run, query))
+    return filled((run.unit, *cells[0], "configuration"), rows)
 
 
 def _table(

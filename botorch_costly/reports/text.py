@@ -2,11 +2,12 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from botorch_costly.ask_tell.rows import cell_of, columns_of, row_of
-from botorch_costly.records import Decision, Plain
+from botorch_costly.plain import Plain, config_text, value_text
+from botorch_costly.records import Decision
 from botorch_costly.reports.saved_run import SavedRun
 from botorch_costly.schedule import Schedule
 from botorch_costly.tuners.online.trust_region import cut_by
@@ -23,15 +24,19 @@ def text_of(run: SavedRun) -> str:
         width = max(len(str(count)) for _, _, count in run.reasons)
         lines.append("reasons:")
         for query, reason, count in run.reasons:
-            lines.append(f"  {count:{width}d} {'query' if query else 'skip '}  {reason}")
+            kind = "" if run.is_search else " query" if query else " skip "
+            lines.append(f"  {count:{width}d}{kind}  {reason}")
     if latest := latest_queries(run):
-        lines.append("latest queries:")
-        for decision in latest:
-            config, outcome = outcome_config(run, decision), outcome_text(run, decision)
-            metric = metric_text(run, decision)
-            outcome += f", metric {metric}" if metric else ""
-            lines.append(f"  round {decision.round}: {config_text(config)}; {outcome}")
+        lines.append(f"latest {run.queried}:")
+        lines += [f"  {run.unit} {query.round}: {_line(run, query)}" for query in latest]
     return "\n".join(lines)
+
+
+def _line(run: SavedRun, query: Decision) -> str:
+    """Return what was queried, and what came of it."""
+    outcome, *beside = outcome_cells(run, query).items()
+    texts = [outcome[1], *(f"{name} {text}" for name, text in beside if text)]
+    return f"{config_text(outcome_setting(run, query))}; {', '.join(texts)}"
 
 
 def text_of_schedule(schedule: Schedule) -> str:
@@ -69,23 +74,20 @@ def csv_of(run: SavedRun | Schedule) -> str:
 
 def facts_of(run: SavedRun) -> dict[str, str]:
     """Return the facts of a run, a line of text for each title; the verdict is the first, if any."""
-    of = "" if run.horizon is None else f" of {run.horizon}"
-    kept = "" if len(run.decisions) == run.rounds else f", {len(run.decisions)} of them kept"
     facts = {
         "verdict": run.verdict,
         "run": f"{run.name} ({run.kind})",
-        "rounds": f"{run.rounds}{of}{kept}",
-        "queries": _queries(run),
+        **_counts(run),
         "query rule": query_rule_of(run),
         "spent": _spent(run),
         "trust region": cut_by(run.limits[-1][1], run.space) if run.limits else "",
     }
     if run.best is not None and run.best.reward is not None:
-        reward = f"{run.best.reward:.4g} in round {run.best.round}"
-        facts[f"best {run.told_as} told"] = f"{reward}, with {config_text(run.best.config)}"
+        reward = f"{run.best.reward:.4g} in {run.unit} {run.best.round}"
+        facts[f"best {run.told_as} told"] = f"{reward}, with {config_text(run.best_setting)}"
     facts["metric told"] = _measured(run)
     if run.decisions:
-        facts["latest"] = config_text(run.decisions[-1].config)
+        facts["latest"] = config_text(run.decisions[-1].setting)
     return {title: text for title, text in facts.items() if text}
 
 
@@ -102,16 +104,6 @@ def query_rule_of(run: SavedRun) -> str:
     return f"{rule}({text})" if text else rule
 
 
-def config_text(config: Mapping[str, Plain]) -> str:
-    """Return a configuration in one line, floats with four digits."""
-    return ", ".join(f"{name}={value_text(value)}" for name, value in config.items())
-
-
-def value_text(value: Plain) -> str:
-    """Return a value as text, floats with four digits."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
 def outcome_text(run: SavedRun, decision: Decision) -> str:
     """Return the reward of a decision, or the reason why there is none."""
     observation = run.told.get(decision.round)
@@ -122,17 +114,27 @@ def outcome_text(run: SavedRun, decision: Decision) -> str:
     return "no reward yet" if observation.reward is None else f"{observation.reward:.4g}"
 
 
-def metric_text(run: SavedRun, decision: Decision) -> str:
-    """Return the metric that was told beside the reward of a decision; "" if there is none."""
+def outcome_cells(run: SavedRun, decision: Decision) -> dict[str, str]:
+    """Return reward or value, metric and cost of a decision by name; "" if it was not told."""
     observation = run.told.get(decision.round)
-    told = run.metric is None and observation is not None and observation.metric is not None
-    return value_text(observation.metric) if told and observation else ""
+    metric = None if observation is None or run.metric is not None else observation.metric
+    beside = {"metric": metric, "cost": run.cost_of(observation)}
+    texts = {name: "" if value is None else value_text(value) for name, value in beside.items()}
+    return {run.told_as: outcome_text(run, decision), **texts}
 
 
-def outcome_config(run: SavedRun, decision: Decision) -> Mapping[str, Plain]:
-    """Return the configuration of an outcome; for a population, that of its best member."""
+def filled(
+    names: Sequence[str], rows: Sequence[Sequence[str]]
+) -> tuple[list[str], list[Sequence[str]]]:
+    """Return a table without the columns that are empty in all of its rows, if there are rows."""
+    kept = [place for place in range(len(names)) if not rows or any(row[place] for row in rows)]
+    return [names[place] for place in kept], [[row[place] for place in kept] for row in rows]
+
+
+def outcome_setting(run: SavedRun, decision: Decision) -> Mapping[str, Plain]:
+    """Return configuration and fidelities of an outcome; for a population, those of its best member."""
     observation = run.told.get(decision.round)
-    return decision.config if observation is None else observation.config
+    return decision.setting if observation is None else {**decision.setting, **observation.config}
 
 
 def latest_queries(run: SavedRun) -> list[Decision]:
@@ -151,9 +153,15 @@ def printable(text: str, encoding: str = "utf-8") -> str:
     return escaped.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def _queries(run: SavedRun) -> str:
+def _counts(run: SavedRun) -> dict[str, str]:
+    """Return how many rounds and queries there were; of a search, how many evaluations."""
+    of = "" if run.horizon is None else f" of {run.horizon}"
+    kept = "" if len(run.decisions) == run.rounds else f", {len(run.decisions)} of them kept"
+    outcomes = f", {run.failed_queries} failed, {len(run.pending)} not told"
+    if run.is_search:
+        return {run.queried: f"{run.rounds}{of}{kept}{outcomes}"}
     share = f" ({run.queries / run.rounds:.0%} of the rounds)" if run.rounds else ""
-    return f"{run.queries}{share}, {run.failed_queries} failed, {len(run.pending)} not told"
+    return {"rounds": f"{run.rounds}{of}{kept}", "queries": f"{run.queries}{share}{outcomes}"}
 
 
 def _measured(run: SavedRun) -> str:

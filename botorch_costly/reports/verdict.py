@@ -68,13 +68,20 @@ def _rebuilt(saved: Saved) -> Any:
     named = [name for name in inspect.signature(kind).parameters if name in header]
     read = [name for name in named if name not in (*_HASHED, *_UNUSED, "fidelities")]
     options = {name: _option(header, name) for name in read}
-    if FIDELITIES in header:
-        options["fidelities"] = SearchSpace.from_dict(json.loads(_option(header, FIDELITIES)))
+    if (fidelities := fidelities_in(header)) is not None:
+        options["fidelities"] = fidelities
     optimizer = kind(saved.space, **options)
     own = {name: text for name, text in optimizer.state_dict()["header"].items() if _unused(name)}
     compared = {name: text for name, text in header.items() if not _unused(name)}
     optimizer.load_state_dict({**saved.state, "header": {**compared, **own}})
     return optimizer
+
+
+def fidelities_in(header: Mapping[str, str]) -> SearchSpace | None:
+    """Return the space of the fidelities of a search; None without one."""
+    if FIDELITIES not in header:
+        return None
+    return SearchSpace.from_dict(json.loads(_option(header, FIDELITIES)))
 
 
 def _unused(name: str) -> bool:

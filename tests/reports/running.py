@@ -34,6 +34,22 @@ def played_twins(metric="loss"):
     return tuner
 
 
+def subset_run(seed, cost=lambda fidelities: {}):
+    """Twelve evaluations of candidates, at fidelities that have other names than by default."""
+    epochs = bc.SearchSpace({"epochs": bc.Real(1.0, 9.0, log=True)})
+    settings = [
+        ({**START, "depth": d}, {"epochs": e}) for d in (1, 2, 3, 4) for e in (1.0, 3.0, 9.0)
+    ]
+    rough = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20)
+    optimizer = bc.SubsetOptimizer(
+        SPACE, epochs, candidates=settings, sampling=rough, maximize=False, seed=seed
+    )
+    for config, fidelities in settings:
+        loss = (config["depth"] - 2.3) ** 2 + 1 / fidelities["epochs"]
+        optimizer.tell(optimizer.enqueue(config, fidelities), loss, **cost(fidelities))
+    return optimizer
+
+
 def saved(folder, tuner=None):
     path = folder / "run.pt"
     bc.save(path, tuner=tuner or played())

@@ -13,7 +13,7 @@ from botorch_costly.reports import SavedRun, html_of, text_of
 from tests.cases import quick
 from tests.laws.optimizer_runs import after, through_a_file
 from tests.registry.optimizers import BY_DEFAULT, OPTIMIZERS
-from tests.reports.running import SPACE, START, played, played_twins
+from tests.reports.running import SPACE, START, played, played_twins, subset_run
 
 
 class Mine(bc.AlwaysQuery):
@@ -81,22 +81,6 @@ def test_it_is_that_of_a_search_with_fidelities_and_candidates_of_ones_own(seed)
     older = optimizer.state_dict()
     del older["header"]["definition_of_fidelities"]
     assert "Load the state" in SavedRun.from_state(older).verdict
-
-
-def subset_run(seed):
-    """Twelve evaluations of candidates, at fidelities that have other names than by default."""
-    epochs = bc.SearchSpace({"epochs": bc.Real(1.0, 9.0, log=True)})
-    settings = [
-        ({**START, "depth": d}, {"epochs": e}) for d in (1, 2, 3, 4) for e in (1.0, 3.0, 9.0)
-    ]
-    rough = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20)
-    optimizer = bc.SubsetOptimizer(
-        SPACE, epochs, candidates=settings, sampling=rough, maximize=False, seed=seed
-    )
-    for config, fidelities in settings:
-        loss = (config["depth"] - 2.3) ** 2 + 1 / fidelities["epochs"]
-        optimizer.tell(optimizer.enqueue(config, fidelities), loss)
-    return optimizer
 
 
 def test_without_a_diagnosis_a_report_begins_with_the_run():

@@ -68,7 +68,7 @@ def test_reading_changes_no_later_decision():
     ours = copy.deepcopy(run_of_seven())
     theirs = copy.deepcopy(ours)
     assert ours.best() == ours.incumbent
-    assert "best: {" in ours.summary()
+    assert "best: " in ours.summary()
     ours.predict([{"x": 0.5}])
     assert ours.ask() == theirs.ask()
 

@@ -13,6 +13,7 @@ from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import check
 from botorch_costly.numerics.robust import tempered
 from botorch_costly.parameters import Plain
+from botorch_costly.plain import config_text
 
 _FALLING = 5  # number of curves from which on a majority of falling ones looks like losses
 _FAR = 0.2  # of the largest value of a curve: a loss falls by more, an overfitted accuracy by less
@@ -228,7 +229,7 @@ class Trainings:
             )
         if (best := self.best) is not None:
             value, done = self.sign * best.latest, f"{best.done} of {best.length} iterations"
-            lines.append(f"best {value:.6g} after {done}: {dict(best.config)}")
+            lines.append(f"best {value:.6g} after {done}: {config_text(best.config)}")
         return "\n".join(lines)
 
     @property

@@ -178,8 +178,8 @@ class Diagnosis:
         return [
             f"Of the spread of {self.rewards} rewards configurations explain {self.signal:.0%} "
             f"(nothing with probability {self.nothing:.2f}), the progress of training {self.trend:.0%}.",
-            f"Remembered are {self.bits:.1f} bits a hyperparameter; what is best changes by "
-            f"{self.drift:.1%} an interval.",
+            f"The run remembers {self.bits:.1f} bits of information a hyperparameter (below 1 is too "
+            f"little); what is best changes by {self.drift:.1%} an interval.",
             f"The best known is expected to earn {self.advantage:+.3g} an interval more than the first "
             f"configuration, and is better with a probability of {self.sure:.2f}.",
             *self._hindsight(),
@@ -190,8 +190,8 @@ class Diagnosis:
         lines = []
         if not math.isnan(self.ahead):
             lines.append(
-                f"The run has earned {self.earned:.3g}; the first configuration, had it gone on as it "
-                f"began, {(1 - self.ahead) * self.earned:.3g}."
+                f"The rewards sum to {self.earned:.3g}; those of the first configuration, had it gone on "
+                f"as it began, to {(1 - self.ahead) * self.earned:.3g}."
             )
         if not math.isnan(self.surpassed):
             lines.append(

@@ -18,7 +18,7 @@ from botorch_costly.ask_tell.search import Search
 from botorch_costly.device import largest_reward
 from botorch_costly.errors import check_count, warn_caller
 from botorch_costly.models import StreamingGP
-from botorch_costly.plain import as_number
+from botorch_costly.plain import as_number, config_text
 from botorch_costly.query import AlwaysQuery, ConfidenceQuery, QueryRule, UnqueriedPlay
 from botorch_costly.randomness import generator_of
 from botorch_costly.records import Decision, Plain
@@ -286,7 +286,8 @@ class OnlineTuner(GainOptimizer[Decision]):
 
     def summary(self) -> str:
         """Return a few lines on the rounds, the queries, the belief and the incumbent."""
-        rounds, queries, model, best = len(self._ledger), self.queries, self.belief, self.best()
+        rounds, queries, model = len(self._ledger), self.queries, self.belief
+        best = "none yet" if (known := self.best()) is None else config_text(known)
         of_horizon = "" if self.horizon is None else f" of {self.horizon}"
         share = f" ({queries / rounds:.0%} of the rounds)" if rounds else ""
         return "\n".join(
@@ -298,7 +299,7 @@ class OnlineTuner(GainOptimizer[Decision]):
                 f"scale {model.scale:.4g}, forgetting {model.forgetting:.4g}, noise {model.noise:.3g}",
                 *self._on_the_clock(),
                 *self._on_the_region(),
-                f"best configuration seen, as believed now: {'none yet' if best is None else best}",
+                f"best configuration seen, as believed now: {best}",
             ]
         )
 

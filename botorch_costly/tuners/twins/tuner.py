@@ -19,6 +19,7 @@ from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.state import attributes_of
 from botorch_costly.errors import check, check_count, check_rate
 from botorch_costly.parameters import BASES, Plain
+from botorch_costly.plain import config_text
 from botorch_costly.randomness import check_seed
 from botorch_costly.records import FrozenConfig, Observation, TwinDecision
 from botorch_costly.rewards.direction import watch_metrics, watch_segments
@@ -276,8 +277,8 @@ class TwinTuner(Frame[TwinDecision, Observation]):
                 *self._on_the_clock(),
                 f"without exploring the loss at the end would be "
                 f"{1 - math.exp(-self.exploration_cost):.1%} lower",
-                f"start {self.space.decode(self._start)}",
-                f"incumbent {self.incumbent}",
+                f"start: {config_text(self.space.decode(self._start))}",
+                f"incumbent: {config_text(self.incumbent)}",
             ]
         )
 
