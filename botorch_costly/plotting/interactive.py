@@ -14,6 +14,7 @@ from botorch_costly.errors import MissingExtraError, check
 from botorch_costly.plotting.bands import HALF, are_numbers
 from botorch_costly.plotting.bounds import (
     BOUND,
+    REGION,
     Limits,
     Span,
     Steps,
@@ -22,6 +23,7 @@ from botorch_costly.plotting.bounds import (
     span_of,
     steps_of,
 )
+from botorch_costly.plotting.given_back import stretches_given_back
 from botorch_costly.plotting.runs import UNITLESS, beside_rewards, legend_of
 from botorch_costly.plotting.style import BLACK, CYCLE, VERMILION
 from botorch_costly.records import Decision, Observation
@@ -46,8 +48,8 @@ def explore_run(
 
     Metrics and costs that were told beside the rewards have panels, too. Dots mark rounds with a query,
     crosses failed queries. With a space, grey lines are the bounds of a hyperparameter; with limits,
-    dashed lines are those of the trust region. All panels zoom together. Hovering over a round shows its
-    decision, its reason and its outcome.
+    dashed lines are those of the trust region. Rounds that twins gave back are shaded. All panels zoom
+    together. Hovering over a round shows its decision, its reason and its outcome.
 
     Args:
         decisions: Decisions in the order of their rounds.
@@ -81,10 +83,11 @@ def explore_run(
         _add_limits(figure, i + 1, bounds, steps, log=name in log)
     for row, (name, points) in enumerate(drawn, len(names) + 1):
         _add_points(figure, row, name, points, texts)
-    unit = decisions[0].unit
-    figure.update_xaxes(title_text=unit, row=len(names) + len(drawn), col=1)
+    for left, right in stretches_given_back(decisions):
+        figure.add_vrect(left, right, fillcolor=REGION, line_width=0, layer="below")
+    figure.update_xaxes(title_text=decisions[0].unit, row=len(names) + len(drawn), col=1)
     legend = {
-        "text": legend_of(unit, space, limits),
+        "text": legend_of(decisions, space, limits),
         "font": {"size": 12},
         "x": 1,
         "xanchor": "right",

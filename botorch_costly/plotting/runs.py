@@ -17,6 +17,7 @@ from botorch_costly.plotting.bounds import (
     span_of,
     steps_of,
 )
+from botorch_costly.plotting.given_back import Stretch, stretches_given_back
 from botorch_costly.plotting.style import (
     BLACK,
     CYCLE,
@@ -55,7 +56,7 @@ def plot_schedule(
     Dots mark rounds with a query, crosses failed queries. Fidelities of a search, such as the share of
     the data, are drawn as hyperparameters are, and no line joins its evaluations. With a space, grey
     lines are the bounds of a hyperparameter; with limits, those of the trust region are dashed, and what
-    lies outside is grey.
+    lies outside is grey. Rounds that twins gave back are shaded.
 
     If best values are passed, a dotted line is the best value by the posterior mean, with the other
     hyperparameters as in the incumbent of the round. Shaded values are less than one and two standard
@@ -99,26 +100,30 @@ def plot_schedule(
             panels[i].set_yscale("log")
         _draw_bounds(panels[i], None if space is None else dict(space.parameters).get(name))
         _draw_limits(panels[i], steps_of(limits, name, decisions[-1].round + HALF))
+    given_back = stretches_given_back(decisions)
+    for panel in panels[:count]:
+        _shade_given_back(panel, given_back)
     if observations is not None:
         _draw_rewards(panels[len(shown)], observations, metric)
     for panel, (name, points) in zip(panels[count - len(beside) :], beside.items(), strict=True):
         _draw_points(panel, points, name)
-    unit = decisions[0].unit
-    panels[-1].set_xlabel(unit)
+    panels[-1].set_xlabel(decisions[0].unit)
     whole_rounds(panels[-1])
     if axes is None:
-        title = "\n".join([legend_of(unit, space, limits), *([_BESTS] if bests else [])])
+        title = "\n".join([legend_of(decisions, space, limits), *([_BESTS] if bests else [])])
         panels[0].set_title(title, loc="right", fontsize="small")
         panels[0].figure.align_ylabels(panels)
     return panels
 
 
-def legend_of(unit: str, space: SearchSpace | None, limits: Limits) -> str:
+def legend_of(decisions: Sequence[Decision], space: SearchSpace | None, limits: Limits) -> str:
     """Return the legend of a schedule: a line that names the marks of its panels."""
+    unit = decisions[0].unit
     dots = "dots: rounds with a query" if unit == "round" else f"dots: {unit}s"
+    given_back = ["shaded: rounds given back"] if stretches_given_back(decisions) else []
     bounds = ["grey lines: bounds"] if space is not None else []
     region = ["dashed: trust region"] if limits else []
-    return "; ".join([dots, *bounds, *region])
+    return "; ".join([dots, *bounds, *region, *given_back])
 
 
 def beside_rewards(observations: Sequence[Observation]) -> dict[str, list[tuple[int, float]]]:
@@ -247,6 +252,11 @@ def _shade(ax: "Axes", areas: Sequence[Rectangle], color: str) -> None:
     ]
     ax.add_collection(PolyCollection(corners, facecolor=color, edgecolor="none", zorder=0))
     ax.autoscale_view()
+
+
+def _shade_given_back(ax: "Axes", stretches: Sequence[Stretch]) -> None:
+    for left, right in stretches:
+        ax.axvspan(left, right, color=REGION, lw=0, zorder=-1)
 
 
 def _draw_rewards(ax: "Axes", observations: Sequence[Observation], metric: str) -> None:

@@ -124,7 +124,7 @@ def _draw_run(run: SavedRun) -> "Figure":
     log = _logarithmic(space)
     known: Any = {"metric": run.told_as, "space": space, "limits": run.limits}
     plot_schedule(run.decisions, None, observations, axes[:last], log, **known)
-    legend = legend_of(run.unit, space, run.limits)
+    legend = legend_of(run.decisions, space, run.limits)
     axes[0].set_title(legend, loc="right", fontsize="small")
     if raster:
         axes[last - 1].set_xlabel("")
