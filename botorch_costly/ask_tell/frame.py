@@ -28,6 +28,7 @@ from botorch_costly.ask_tell.state import (
     refuse_damage,
 )
 from botorch_costly.ask_tell.strategy import ENQUEUED, Action, Proposal, Strategy
+from botorch_costly.ask_tell.sums import warn_of_sums
 from botorch_costly.ask_tell.surroundings import shield
 from botorch_costly.errors import check_count
 from botorch_costly.parameters import Plain
@@ -196,6 +197,12 @@ class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], ABC, Generic[D, T]):
         self._whole("note", learn)
         self._ledger.warn_of(outcome)
         return outcome
+
+    def _warn_of_sums(self) -> None:
+        """Warn once if told costs seem to be sums; those of enqueued evaluations may be in order."""
+        told = ((o.round, getattr(o, "cost", None)) for o in self._ledger.outcomes)
+        costs = [(self._ledger.suggestion(n).reason, cost) for n, cost in told if cost is not None]
+        warn_of_sums(cost for reason, cost in costs if reason != ENQUEUED)
 
     def _queries_of(self, outcome: T) -> int:
         """Return the number of queries that an outcome is of."""

@@ -88,6 +88,8 @@ class Optimizer(Frame[D, T]):
         )
         self._tell(outcome)
         self._hint()
+        if cost is not None:
+            self._warn_of_sums()
         return outcome
 
     def _price(self, suggestion: D, cost: float | None) -> float | None:

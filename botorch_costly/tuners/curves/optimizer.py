@@ -28,6 +28,7 @@ from botorch_costly.tuners.curves.trainings import Training
 from botorch_costly.tuners.earlier.studies import EarlierStudies
 
 _SEARCH = Search(num_restarts=8)
+_SINGLE = 4  # curves after which the warning of single values is due
 _logger = logging.getLogger(__name__)
 
 
@@ -256,6 +257,9 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         if outcome.broken and not outcome.failed and is_power_of_two(diverged):
             _logger.warning("Training %d diverged (%d so far).", decision.training, diverged)
         self._warn_of_losses()
+        self._warn_of_single_values()
+        if cost is not None:
+            self._warn_of_sums()
         return outcome
 
     def should_stop(
@@ -329,6 +333,23 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         signal = self.early_signal(0.25)
         sentence = "Values after a quarter of a training have a correlation of"
         return [] if signal is None else [f"{sentence} {signal:.2f} with those at its end."]
+
+    def _warn_of_single_values(self) -> None:
+        """Warn if the first curves have one value each, which counts for the first iteration."""
+        outcomes = self._ledger.outcomes
+        if len(outcomes) != _SINGLE:
+            return
+        asked = (self._ledger.suggestion(outcome.round).iterations for outcome in outcomes)
+        lengths = [
+            (len(outcome.curve), length) for outcome, length in zip(outcomes, asked, strict=True)
+        ]
+        if all(told == 1 < asked for told, asked in lengths):
+            _logger.warning(
+                "The first %d curves have one value each, for segments of %d iterations or more: it is "
+                "taken for the first iteration, after which training was stopped. Tell a value for each "
+                "iteration, None where there is no measurement: [None, None, value].",
+                *(_SINGLE, min(asked for _, asked in lengths)),
+            )
 
     def _warn_of_losses(self) -> None:
         """Warn once if most curves get worse."""

@@ -1,0 +1,114 @@
+"""Costs told as sums, and curves told as single values: said once, for no error follows from them.
+
+The kind: what is told has the right type and range, and another meaning. A search then believes that
+later evaluations are expensive, or that trainings were stopped after their first iteration.
+"""
+
+import itertools
+import logging
+import random
+
+import pytest
+
+import botorch_costly as bc
+
+SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
+STUDY = bc.Task([{"x": k / 8} for k in range(8)], [k / 8 for k in range(8)])
+
+
+def searches():
+    return {
+        "subsets": bc.SubsetOptimizer(SPACE, sampling=bc.Sampling(first=40)),
+        "transfer": bc.TransferOptimizer(SPACE, [STUDY]),
+        "curves": bc.CurveOptimizer(SPACE, 9, seed=0),
+    }
+
+
+def tell(search, decision, cost):
+    known = {} if cost is None else {"cost": cost}
+    if isinstance(search, bc.CurveOptimizer):
+        curve = [0.1 * n for n in range(decision.since, decision.until)]
+        return search.tell(decision, curve, **known)
+    return search.tell(decision, decision.config["x"], **known)
+
+
+def warnings_of(caplog):
+    return [record.message for record in caplog.records if "If they are sums" in record.message]
+
+
+@pytest.mark.parametrize("name", searches())
+def test_sums_of_costs_are_named_once(name, caplog):
+    search, sums = searches()[name], itertools.accumulate(itertools.cycle([3.0, 1.0, 2.0]))
+    for cost in itertools.islice(sums, 14):
+        tell(search, search.ask(), cost)
+    assert len(warnings_of(caplog)) == 1
+
+
+@pytest.mark.parametrize("name", searches())
+@pytest.mark.parametrize(
+    "kind", ["of evaluations", "that drift", "omitted", "of a row of one's own"]
+)
+def test_other_costs_are_not(name, kind, caplog):
+    search, generator = searches()[name], random.Random(1)
+    for number in range(14):
+        cost = {
+            "of evaluations": generator.expovariate(1.0) + 1e-3,
+            "that drift": 1 + 0.01 * number,
+        }
+        own = kind == "of a row of one's own"
+        decision = search.enqueue(*place(search, number)) if own else search.ask()
+        tell(search, decision, 2.0**number if own else cost.get(kind))
+    assert not warnings_of(caplog)
+
+
+def place(search, number):
+    config = {"x": number / 14}
+    if isinstance(search, bc.SubsetOptimizer):
+        return config, {"fraction": 1.0}
+    return (config,)
+
+
+def test_a_loaded_run_does_not_say_it_again(caplog):
+    search, sums = searches()["transfer"], itertools.accumulate(range(1, 20))
+    for cost in itertools.islice(sums, 10):
+        tell(search, search.ask(), cost)
+    assert len(warnings_of(caplog)) == 1
+    again = searches()["transfer"]
+    again.load_state_dict(search.state_dict())
+    tell(again, again.ask(), 100.0)
+    assert len(warnings_of(caplog)) == 1
+
+
+def told_curves(curve_of, count=6):
+    search = bc.CurveOptimizer(SPACE, 30, seed=0)
+    for _ in range(count):
+        segment = search.ask()
+        search.tell(segment, curve_of(segment))
+    return search
+
+
+def test_single_values_for_long_segments_are_named_once(caplog):
+    with caplog.at_level(logging.WARNING):
+        told_curves(lambda segment: [0.5])
+    assert [record.message.count("have one value each") for record in caplog.records] == [1]
+
+
+@pytest.mark.parametrize(
+    "curve_of",
+    [
+        lambda segment: [None] * (segment.iterations - 1) + [0.5],
+        lambda segment: [0.1 * n for n in range(segment.since, segment.until)],
+        lambda segment: [0.5] if segment.round else [0.5] * segment.iterations,
+        lambda segment: None,
+    ],
+)
+def test_other_curves_are_not(curve_of, caplog):
+    told_curves(curve_of)
+    assert not any("have one value each" in record.message for record in caplog.records)
+
+
+def test_segments_of_one_iteration_are_not(caplog):
+    search = bc.CurveOptimizer(SPACE, 1, seed=0)
+    for _ in range(6):
+        search.tell(search.ask(), [0.5])
+    assert not any("have one value each" in record.message for record in caplog.records)
