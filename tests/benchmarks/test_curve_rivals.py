@@ -179,6 +179,7 @@ def test_what_was_seen_is_believed(learnt):
     assert (sd < far).all()
 
 
+@pytest.mark.slow
 def test_rivals_end_with_the_best_when_they_may_train_all():
     problem = crossing(n=3)
     studies = [study_of(crossing(9, 12), torch.arange(12))]

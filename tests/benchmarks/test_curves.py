@@ -212,6 +212,7 @@ def test_verdicts_compare_ours_with_each_policy_on_the_seeds_of_both() -> None:
     assert lines == {"random": ["+++++", "5:0"], "halving": ["-----", "0:8"], "a": ["=====", "4:4"]}
 
 
+@pytest.mark.slow
 def test_a_search_after_earlier_studies_is_played(monkeypatch):
     case = earlier.Case(rising(), [rising(seed=1), rising(seed=2)])
     monkeypatch.setattr(earlier, "CASES", {"rising": lambda seed: case})

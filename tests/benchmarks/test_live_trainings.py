@@ -57,6 +57,7 @@ def test_the_learning_rate_says_how_far_weights_go(program: str, network: str) -
     assert moved(1e-9) < 1e-6 < 1e-3 < moved(1.0)
 
 
+@pytest.mark.slow
 def test_the_pendulum_learns() -> None:
     program = PROGRAMS["pendulum"]
     curve = advance(program.begin(GOOD["pendulum"], 0), 25, rounds=6).curve
@@ -217,6 +218,7 @@ def test_a_decayed_training_learns_repeats_itself_and_says_that_it_diverged() ->
     assert advance(program.begin({**DECAYED, "lr": 3.0, "friction": 0.01}, 0), 8).broken
 
 
+@pytest.mark.slow
 def test_a_whole_training_is_as_long_as_its_hyperparameter_says(tmp_path) -> None:
     rows = [record(PoolTask("decayed regression", number)) for number in range(4)]
     epochs = [row["config"]["epochs"] for row in rows]

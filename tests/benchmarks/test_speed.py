@@ -52,6 +52,7 @@ def pairs():
     return [decision.turn(case(n=40, seed=seed)) for seed in range(10)]
 
 
+@pytest.mark.slow
 def test_nearly_all_decisions_find_as_many_optima(pairs):
     as_many = sum(len(pair.ours.optima) >= pair.settled for pair in pairs)
     assert as_many >= least_successes(len(pairs), 0.95)  # 95.5 % of 200 problems

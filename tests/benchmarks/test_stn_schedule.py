@@ -138,6 +138,7 @@ class TestBandits:
                 policy.query(decision, Metrics(1.0, accuracy))
         return tuned / CPU.horizon, [gain for gain in gains if gain is not None]
 
+    @pytest.mark.slow
     def test_softmax_leaves_no_arm_that_was_never_queried(self):
         shares = [self.played("softmax Ber(0.2)", seed)[0] for seed in range(9)]
         assert min(shares) > 0.2  # 0.005 where no gain counts as half of the range

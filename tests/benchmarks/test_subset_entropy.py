@@ -29,6 +29,7 @@ def asked_by(method, problem, count):
     return [problem.candidates[number][1]["fraction"] for number in numbers]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of GPyTorch: values without noise, and a sparse matrix
 def test_several_tasks_are_one_small_part_and_all_data(problem):
     method = MultiTask(problem, 0, share=1 / 8)

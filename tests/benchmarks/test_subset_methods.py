@@ -118,6 +118,7 @@ def test_probabilities_are_measured_beside_draws(monkeypatch, tmp_path, capsys):
     assert all(row["MVNXPB"] < 0.1 for row in rows)
 
 
+@pytest.mark.slow
 def test_beliefs_are_measured_beside_long_walks(monkeypatch, tmp_path, capsys):
     short = [Sampling(draws=500, first_steps=steps) for steps in (40, 60)]
     monkeypatch.setattr(cold, "_LONG", short)

@@ -89,6 +89,7 @@ def race(folder, before, patch):
     return claims[:2], slower, faster
 
 
+@pytest.mark.slow
 def test_two_trials_never_go_on_with_one_checkpoint(tmp_path, monkeypatch):
     """Not even until different iterations: the second is enqueued with its number of these."""
     for before in range(14, 40):  # until both would go on with one checkpoint

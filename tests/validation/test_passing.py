@@ -7,6 +7,7 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly.errors import InvalidArgumentError
+from tests.cases import slow
 from tests.validation.clock import Clock, Run, falling
 
 
@@ -19,9 +20,9 @@ def _slowly(run):
 @pytest.mark.parametrize(
     "options",
     [
-        {"steps": 2999},
+        slow({"steps": 2999}),
         {"read_at": [1001, 2222]},
-        {"examples": 200, "steps": 2999},
+        slow({"examples": 200, "steps": 2999}),
         {"target": 0.3, "patience": 90},
     ],
 )

@@ -16,6 +16,7 @@ from botorch_costly.errors import (
 )
 from botorch_costly.tuners.earlier import EarlierStudies
 from botorch_costly.tuners.subsets.belief import log_shares
+from tests.cases import quick
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1.0, log=True), "width": bc.Integer(1, 9)})
 SHARE = bc.SearchSpace({"fraction": bc.Real(1 / 64, 1.0, log=True)})
@@ -79,6 +80,7 @@ def test_what_good_studies_say_is_believed():
     assert sum(with_studies) > 1.5
 
 
+@pytest.mark.slow
 def test_a_study_that_says_the_opposite_is_read_so():
     tasks = [bc.Task(study().configs, [-value for value in study().values])]
     optimizer = made(tasks)
@@ -140,6 +142,7 @@ def test_few_costs_expect_nothing():
         assert earlier.expected_cost(log_shares(SHARE)) is None
 
 
+@pytest.mark.slow
 def test_a_search_after_studies_with_costs_goes_on_as_if_never_stopped():
     ours, theirs = made([costly()]), made([costly()])
     play(ours, 6)
@@ -154,7 +157,7 @@ def test_a_search_after_studies_with_costs_goes_on_as_if_never_stopped():
     made([other]).load_state_dict(state)
 
 
-@pytest.mark.parametrize("power", [1e308, 5e-324, 1e-150])
+@pytest.mark.parametrize("power", quick([1e308, 5e-324, 1e-150], 1e308))
 def test_absurd_costs_are_no_failure(power):
     task = costly()
     ratio = [1.0 + k % 7 for k in range(len(task))]
@@ -232,6 +235,7 @@ def test_a_list_begins_with_the_portfolio_nearby():
     assert len({str(ask.to_dict()) for ask in asked}) == 6
 
 
+@pytest.mark.slow
 def test_single_precision_predicts_the_same():
     ours, theirs = (made([study()], dtype=dtype) for dtype in (torch.float64, torch.float32))
     configs = configs_of(20, 6)

@@ -16,6 +16,7 @@ from botorch_costly.query.weighing import LINES
 from botorch_costly.space import Real, SearchSpace
 from botorch_costly.tuners.online import priced_play
 from botorch_costly.tuners.online.priced_play import _seen, best_among, best_play, best_query
+from tests.cases import quick
 
 DOUBLE = {"dtype": torch.float64, "device": torch.device("cpu")}
 SQUARE = SearchSpace({"x": Real(0.0, 1.0), "y": Real(0.0, 1.0)})
@@ -52,7 +53,7 @@ def value_of(belief, points, others, effective_horizon):
 
 
 @pytest.mark.parametrize("effective_horizon", [3.0, 40.0])
-@pytest.mark.parametrize("queries", [1, 4, 15])
+@pytest.mark.parametrize("queries", quick([1, 4, 15], 4))
 def test_no_point_of_a_fine_lattice_is_much_better(effective_horizon, queries):
     shortfalls = []
     for seed in range(4):
