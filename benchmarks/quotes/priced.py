@@ -102,8 +102,10 @@ def _wrong_grid() -> list[Value]:
     results = [(n, p, c) for n, p, c in _where_wrong()["grid"] if n != "matched"]
     below = [c.ratio for _, _, c in results if c.ratio < 1]
     by = {(name, price): c for name, price, c in results}
-    rougher, turns = by["truth rougher (matern12)", 0.3], by["truth turns", 0.3]
-    return [min(below), max(below), len(below), len(results), _estimate(rougher), _estimate(turns)]
+    even = [by[name, 0.3] for name in ("forgetting believed a third", "truth rougher (matern12)")]
+    turns = by["truth turns", 0.3]
+    above = [*map(_estimate, even), turns.ratio, turns.low, turns.high]
+    return [min(below), max(below), len(below), len(results), *above]
 
 
 def _wrong_tuner() -> list[Value]:
@@ -248,8 +250,9 @@ QUOTES = (
     ),
     Quote(
         NUMBERS,
-        "# to # times in # of # comparisons; # where the truth is rougher and # where it turns in"
-        " a circle",
+        "# to # times in # of # comparisons; at price 0.3 # where the truth forgets three times as"
+        " fast and # where it is rougher, both within their 95 % intervals of 1, and # (# to #)"
+        " where it turns in a circle",
         _wrong_grid,
     ),
     Quote(
