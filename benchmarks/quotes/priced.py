@@ -104,7 +104,7 @@ def _wrong_grid() -> list[Value]:
     by = {(name, price): c for name, price, c in results}
     even = [by[name, 0.3] for name in ("forgetting believed a third", "truth rougher (matern12)")]
     turns = by["truth turns", 0.3]
-    above = [*map(_estimate, even), turns.ratio, turns.low, turns.high]
+    above: list[Value] = [*map(_estimate, even), turns.ratio, turns.low, turns.high]
     return [min(below), max(below), len(below), len(results), *above]
 
 

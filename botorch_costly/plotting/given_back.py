@@ -6,12 +6,12 @@ from itertools import pairwise
 from botorch_costly.plotting.bands import HALF
 from botorch_costly.records import Decision, TwinDecision
 
-Stretch = tuple[float, float]
+Segment = tuple[float, float]
 """Ends of consecutive rounds on an axis of rounds, half a round beyond them."""
 
 
-def stretches_given_back(decisions: Sequence[Decision]) -> list[Stretch]:
-    """Return the stretches of rounds whose training was undone.
+def segments_given_back(decisions: Sequence[Decision]) -> list[Segment]:
+    """Return the segments of rounds whose training was undone.
 
     A round goes on from the one before it, or from the one after which the restored state was kept; the
     rounds that lead to the last one are the run.
@@ -24,7 +24,7 @@ def stretches_given_back(decisions: Sequence[Decision]) -> list[Stretch]:
         >>> told = {"query": True, "reason": "a trial"}  # two rounds are tried, and given back
         >>> names = [{"keep": 0}, {}, {"restore": 0}]
         >>> rounds = [TwinDecision(n, {}, **told, **named) for n, named in enumerate(names)]
-        >>> stretches_given_back(rounds)
+        >>> segments_given_back(rounds)
         [(-0.5, 1.5)]
     """
     before: dict[int, int | None] = {}
@@ -43,10 +43,10 @@ def stretches_given_back(decisions: Sequence[Decision]) -> list[Stretch]:
     while last is not None:
         run.add(last)
         last = before[last]
-    return _stretches([d.round for d in decisions if d.round >= first and d.round not in run])
+    return _segments([d.round for d in decisions if d.round >= first and d.round not in run])
 
 
-def _stretches(rounds: Sequence[int]) -> list[Stretch]:
+def _segments(rounds: Sequence[int]) -> list[Segment]:
     if not rounds:
         return []
     breaks = [(a, b) for a, b in pairwise(rounds) if b > a + 1]

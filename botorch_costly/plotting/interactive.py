@@ -23,8 +23,8 @@ from botorch_costly.plotting.bounds import (
     span_of,
     steps_of,
 )
-from botorch_costly.plotting.given_back import stretches_given_back
-from botorch_costly.plotting.runs import UNITLESS, beside_rewards, legend_of
+from botorch_costly.plotting.given_back import segments_given_back
+from botorch_costly.plotting.runs import UNITLESS, legend_of, told_with_rewards
 from botorch_costly.plotting.style import BLACK, CYCLE, VERMILION
 from botorch_costly.records import Decision, Observation
 from botorch_costly.space import SearchSpace
@@ -73,7 +73,7 @@ def explore_run(
     by_round = {observation.round: observation for observation in observations}
     rounds = [(decision, by_round.get(decision.round)) for decision in decisions]
     rewarded = [(o.round, o.reward) for o in observations if o.reward is not None]
-    drawn = [*([(metric, rewarded)] if rewarded else []), *beside_rewards(observations).items()]
+    drawn = [*([(metric, rewarded)] if rewarded else []), *told_with_rewards(observations).items()]
     figure = _panels(len(names) + len(drawn))
     texts = {decision.round: _hover_text(decision, outcome) for decision, outcome in rounds}
     for i, name in enumerate(names):
@@ -83,7 +83,7 @@ def explore_run(
         _add_limits(figure, i + 1, bounds, steps, log=name in log)
     for row, (name, points) in enumerate(drawn, len(names) + 1):
         _add_points(figure, row, name, points, texts)
-    for left, right in stretches_given_back(decisions):
+    for left, right in segments_given_back(decisions):
         figure.add_vrect(left, right, fillcolor=REGION, line_width=0, layer="below")
     figure.update_xaxes(title_text=decisions[0].unit, row=len(names) + len(drawn), col=1)
     legend = {

@@ -17,7 +17,7 @@ from botorch_costly.plotting.bounds import (
     span_of,
     steps_of,
 )
-from botorch_costly.plotting.given_back import Stretch, stretches_given_back
+from botorch_costly.plotting.given_back import Segment, segments_given_back
 from botorch_costly.plotting.style import (
     BLACK,
     CYCLE,
@@ -87,7 +87,7 @@ def plot_schedule(
     check(len(shown) > 0, "names", f"names among {parameters}", shown)
     for name in [*shown, *log]:
         check(name in parameters, "names", f"names among {parameters}", name)
-    beside = beside_rewards(observations or ())
+    beside = told_with_rewards(observations or ())
     count = len(shown) + (observations is not None) + len(beside)
     panels = stack(count) if axes is None else list(axes)
     check(len(panels) == count, "axes", f"{count} axes", len(panels), InvalidShapeError)
@@ -100,7 +100,7 @@ def plot_schedule(
             panels[i].set_yscale("log")
         _draw_bounds(panels[i], None if space is None else dict(space.parameters).get(name))
         _draw_limits(panels[i], steps_of(limits, name, decisions[-1].round + HALF))
-    given_back = stretches_given_back(decisions)
+    given_back = segments_given_back(decisions)
     for panel in panels[:count]:
         _shade_given_back(panel, given_back)
     if observations is not None:
@@ -120,13 +120,13 @@ def legend_of(decisions: Sequence[Decision], space: SearchSpace | None, limits: 
     """Return the legend of a schedule: a line that names the marks of its panels."""
     unit = decisions[0].unit
     dots = "dots: rounds with a query" if unit == "round" else f"dots: {unit}s"
-    given_back = ["shaded: rounds given back"] if stretches_given_back(decisions) else []
+    given_back = ["shaded: rounds given back"] if segments_given_back(decisions) else []
     bounds = ["grey lines: bounds"] if space is not None else []
     region = ["dashed: trust region"] if limits else []
     return "; ".join([dots, *bounds, *region, *given_back])
 
 
-def beside_rewards(observations: Sequence[Observation]) -> dict[str, list[tuple[int, float]]]:
+def told_with_rewards(observations: Sequence[Observation]) -> dict[str, list[tuple[int, float]]]:
     """Return rounds and values of what was told beside rewards, by name: metrics, and differing costs."""
     told = {"metric": _metrics_of(observations), "cost": _costs_of(observations)}
     return {name: points for name, points in told.items() if points}
@@ -254,8 +254,8 @@ def _shade(ax: "Axes", areas: Sequence[Rectangle], color: str) -> None:
     ax.autoscale_view()
 
 
-def _shade_given_back(ax: "Axes", stretches: Sequence[Stretch]) -> None:
-    for left, right in stretches:
+def _shade_given_back(ax: "Axes", segments: Sequence[Segment]) -> None:
+    for left, right in segments:
         ax.axvspan(left, right, color=REGION, lw=0, zorder=-1)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from botorch_costly.errors import check
 from botorch_costly.plotting import explore_run, plot_queries, plot_query_raster, plot_schedule
-from botorch_costly.plotting.runs import beside_rewards, legend_of
+from botorch_costly.plotting.runs import legend_of, told_with_rewards
 from botorch_costly.plotting.style import stack
 from botorch_costly.records import Decision
 from botorch_costly.reports.saved_run import SavedRun
@@ -118,7 +118,7 @@ def _draw_run(run: SavedRun) -> "Figure":
     rewards = any(observation.reward is not None for observation in run.observations)
     raster = not all(decision.query for decision in run.decisions)
     observations = run.observations if rewards else None
-    last = len(run.decisions[0].setting) + rewards + len(beside_rewards(observations or ()))
+    last = len(run.decisions[0].setting) + rewards + len(told_with_rewards(observations or ()))
     axes = stack(last + raster)
     space = run.setting_space
     log = _logarithmic(space)

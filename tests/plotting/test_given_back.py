@@ -7,7 +7,7 @@ import pytest
 
 import botorch_costly as bc
 from botorch_costly import plotting
-from botorch_costly.plotting.given_back import stretches_given_back
+from botorch_costly.plotting.given_back import segments_given_back
 from botorch_costly.records import Decision, TwinDecision
 from tests.tuners.twins.running import GOOD, RATE, Run, play
 
@@ -27,8 +27,8 @@ class Counted(Run):
         self.played[-1] = self.round
 
 
-def rounds_in(stretches):
-    return [n for left, right in stretches for n in range(round(left + 0.5), round(right + 0.5))]
+def rounds_in(segments):
+    return [n for left, right in segments for n in range(round(left + 0.5), round(right + 0.5))]
 
 
 @pytest.mark.parametrize("start", [GOOD / 300, GOOD / 3, GOOD, 10 * GOOD])
@@ -36,22 +36,22 @@ def rounds_in(stretches):
 def test_they_are_those_that_the_state_does_not_come_from(start, rounds):
     tuner, run = bc.TwinTuner(RATE, ROUNDS, start={"lr": start}, seed=1), Counted(noise=0.02)
     play(tuner, run, rounds=rounds)
-    shaded = rounds_in(stretches_given_back(tuner.decisions))
+    shaded = rounds_in(segments_given_back(tuner.decisions))
     assert shaded == [n for n in range(rounds) if n not in run.played]
     assert shaded or rounds < ROUNDS
 
 
 def test_a_run_without_a_way_back_has_none():
     decisions = [Decision(n, {"lr": 0.1}, query=True, reason="") for n in range(5)]
-    assert stretches_given_back(decisions) == []
-    assert stretches_given_back([]) == []
+    assert segments_given_back(decisions) == []
+    assert segments_given_back([]) == []
 
 
 def test_rounds_before_a_state_of_forgotten_ones_are_unknown():
     told = {"query": True, "reason": "a trial"}
     names = [{}, {"keep": 1}, {"restore": 0}, {"keep": 2}, {}, {"restore": 2}]
     decisions = [TwinDecision(n, {"lr": 0.1}, **told, **named) for n, named in enumerate(names)]
-    assert stretches_given_back(decisions) == [(2.5, 4.5)]
+    assert segments_given_back(decisions) == [(2.5, 4.5)]
 
 
 def test_pictures_shade_them_and_say_so():
@@ -59,10 +59,10 @@ def test_pictures_shade_them_and_say_so():
     tuner = bc.TwinTuner(RATE, ROUNDS, start={"lr": GOOD / 300}, seed=1)
     play(tuner, Run())
     axes = plotting.plot_schedule(tuner.decisions, observations=tuner.observations, metric="loss")
-    stretches = stretches_given_back(tuner.decisions)
+    segments = segments_given_back(tuner.decisions)
     for ax in axes:
         boxes = [patch.get_extents().transformed(ax.transData.inverted()) for patch in ax.patches]
-        assert [(round(b.x0, 6), round(b.x1, 6)) for b in boxes] == stretches
+        assert [(round(b.x0, 6), round(b.x1, 6)) for b in boxes] == segments
     assert "shaded: rounds given back" in axes[0].get_title(loc="right")
 
 
@@ -72,5 +72,5 @@ def test_the_interactive_page_shades_them():
     play(tuner, Run())
     figure = plotting.explore_run(tuner.decisions, tuner.observations, metric="loss")
     boxes = {(shape.x0, shape.x1) for shape in figure.layout.shapes if shape.type == "rect"}
-    assert boxes == set(stretches_given_back(tuner.decisions))
+    assert boxes == set(segments_given_back(tuner.decisions))
     assert "shaded: rounds given back" in figure.layout.title.text
