@@ -22,6 +22,7 @@ from benchmarks.tables.table_a2 import MERGED
 from benchmarks.tables.table_a2_report import agreement, table_of
 
 CE_GP_UCB, FABOLAS = "docs/papers/ce-gp-ucb.md", "docs/papers/fabolas.md"
+_MIDDLE = ("confidence 0.7", "confidence 0.8", "5 to 1", "train only", "train and tune")
 RM_GP_UCB = "docs/papers/rm-gp-ucb.md"
 
 
@@ -170,12 +171,10 @@ QUOTES = (
     ),
     Quote(
         CE_GP_UCB,
-        "a middle-sized network #, #, never tuning #, always #; the ten coins under bandits # to #, each",
+        "a middle-sized network #, #, #, never tuning #, always #; the ten coins under bandits # to"
+        " #, each",
         lambda: [
-            *(
-                row("stn", recipe="middle", method=method)["validation_loss"]
-                for method in ("confidence 0.7", "confidence 0.8", "train only", "train and tune")
-            ),
+            *(row("stn", recipe="middle", method=method)["validation_loss"] for method in _MIDDLE),
             *(pick(losses(*COINS)) for pick in (min, max)),
         ],
     ),

@@ -273,7 +273,11 @@ def _middle() -> list[Value]:
         for method in ("train only", "train and tune", "confidence 0.8", "confidence 0.7")
     )
     loss, asked = "validation_loss", "queries"
-    return [*(run[loss] for run in (train, tune, high, low)), high[asked], low[asked]]
+    rules = [*(run[loss] for run in (train, tune, high, low)), high[asked], low[asked]]
+    ratios = [row("stn", recipe="middle", method=name) for name in ("10 to 1", "5 to 1", "2 to 1")]
+    dear = [run["seconds"] / ratios[1]["seconds"] for run in (high, low)]
+    by_ratio = (10, 1, 5, 1, 2, 1)
+    return [*rules, *by_ratio, *(run[loss] for run in ratios), min(dear), max(dear), 5, 1]
 
 
 QUOTES = (
@@ -388,7 +392,8 @@ QUOTES = (
     Quote(
         STN,
         "**A middle-sized network** (`--middle`, one seed): never tuning #, dense tuning #, the"
-        " confidence rules # and # with # and # queries",
+        " confidence rules # and # with # and # queries, fixed ratios of # to #, # to # and # to #"
+        " end at #, # and #. The rules take # and # times as long as the ratio of # to #",
         _middle,
     ),
     Quote(
