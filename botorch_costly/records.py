@@ -177,6 +177,11 @@ class Decision:
         return {}
 
     @property
+    def queried(self) -> str:
+        """Name of what is paid for: ``"queries"``, or the evaluations or segments of a search."""
+        return "queries" if self.unit == "round" else f"{self.unit}s"
+
+    @property
     def setting(self) -> dict[str, Plain]:
         """Configuration and fidelities by name."""
         return {**self.config, **self.fidelity}

@@ -198,8 +198,10 @@ class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], ABC, Generic[D, T]):
         self._ledger.warn_of(outcome)
         return outcome
 
-    def _warn_of_sums(self) -> None:
+    def _warn_of_sums(self, latest: int) -> None:
         """Warn once if told costs seem to be sums; those of enqueued evaluations may be in order."""
+        if self._ledger.suggestion(latest).reason == ENQUEUED:
+            return
         told = ((o.round, getattr(o, "cost", None)) for o in self._ledger.outcomes)
         costs = [(self._ledger.suggestion(n).reason, cost) for n, cost in told if cost is not None]
         warn_of_sums(cost for reason, cost in costs if reason != ENQUEUED)

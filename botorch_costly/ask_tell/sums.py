@@ -16,7 +16,8 @@ def warn_of_sums(costs: Iterable[float]) -> None:
     costs so far after each of them: it warns at the tenth, or never.
 
     Args:
-        costs: Costs of the evaluations that were asked for, in their order.
+        costs: Costs of the evaluations that were asked for, in the order in which they were asked for:
+            sums of evaluations side by side, which are told in another order, are not recognized.
     """
     first = list(islice(costs, _COUNT + 1))
     if len(first) != _COUNT or first[-1] < _GROWN * first[0]:

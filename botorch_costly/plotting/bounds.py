@@ -1,5 +1,7 @@
 """The bounds of a hyperparameter, and the limits that a trust region sets within them over the rounds."""
 
+import math
+import sys
 from collections.abc import Mapping, Sequence
 from statistics import median_low
 from typing import NamedTuple
@@ -12,6 +14,7 @@ _WIDE = 30.0  # ratio of the largest to the smallest value from which an axis is
 REGION = "#DDDDDD"  # of what lies outside of the trust region
 BOUND = "#777777"
 MARGIN = 0.05  # of the axis, beyond either bound
+_LEAST, _MOST = sys.float_info.min, sys.float_info.max
 
 Limits = Sequence[tuple[int, Mapping[str, tuple[float, float]]]]
 """First round of each trust region, and its ends by name, as ``OnlineTuner.trust_regions`` returns."""
@@ -44,9 +47,10 @@ def around(bounds: tuple[float, float], *, log: bool) -> tuple[float, float]:
     if log and high > 0:
         # There is no 0 on the axis, which then shows the upper bound alone.
         low = low if low > 0 else high
-        factor = (high / low) ** MARGIN
-        return low / factor, high * factor
-    return low - MARGIN * (high - low), high + MARGIN * (high - low)
+        margin = MARGIN * (math.log10(high) - math.log10(low))  # the ratio may overflow
+        return max(low * 10**-margin, _LEAST), min(high * 10**margin, _MOST)
+    margin = MARGIN * high - MARGIN * low
+    return max(low - margin, -_MOST), min(high + margin, _MOST)
 
 
 class Span(NamedTuple):

@@ -13,8 +13,9 @@ Segment = tuple[float, float]
 def segments_given_back(decisions: Sequence[Decision]) -> list[Segment]:
     """Return the segments of rounds whose training was undone.
 
-    A round goes on from the one before it, or from the one after which the restored state was kept; the
-    rounds that lead to the last one are the run.
+    A round goes on from the one before it, or from the one after which the restored state was kept. What
+    leads to the last round, or to a state that is still kept, is not given back: a trial that is under
+    way may be either. Decisions do not tell what ``finish`` or ``restore_best`` undid after them.
 
     Args:
         decisions: Decisions in the order of their rounds, of any tuner. If the first ones are missing,
@@ -22,7 +23,7 @@ def segments_given_back(decisions: Sequence[Decision]) -> list[Segment]:
 
     Example:
         >>> told = {"query": True, "reason": "a trial"}  # two rounds are tried, and given back
-        >>> names = [{"keep": 0}, {}, {"restore": 0}]
+        >>> names = [{"keep": 0}, {}, {"restore": 0, "drop": (0,)}]
         >>> rounds = [TwinDecision(n, {}, **told, **named) for n, named in enumerate(names)]
         >>> segments_given_back(rounds)
         [(-0.5, 1.5)]
@@ -38,11 +39,14 @@ def segments_given_back(decisions: Sequence[Decision]) -> list[Segment]:
             if decision.restore is not None:
                 first = first if decision.restore in kept else decision.round
                 last = kept.get(decision.restore)
+            for number in decision.drop:
+                kept.pop(number, None)
         before[decision.round], last = last, decision.round
-    run = set()
-    while last is not None:
-        run.add(last)
-        last = before[last]
+    run: set[int] = set()
+    for end in (last, *kept.values()):
+        while end is not None and end not in run:
+            run.add(end)
+            end = before[end]
     return _segments([d.round for d in decisions if d.round >= first and d.round not in run])
 
 

@@ -199,7 +199,7 @@ def _add_points(
 
 def _set_ticks(figure: "Figure", row: int, low: float, high: float) -> None:
     """Set the ticks of a logarithmic axis: powers of ten, with 2 and 5 between them where few fit."""
-    decades = math.log10(high / low) if low > 0 else math.inf
+    decades = math.log10(high) - math.log10(low) if low > 0 else math.inf
     spacing: dict[str, Any] = {"dtick": "D2" if decades < _NARROW else 1}
     figure.update_yaxes(exponentformat="power", row=row, col=1, **spacing)
 

@@ -104,7 +104,7 @@ def plot_schedule(
     for panel in panels[:count]:
         _shade_given_back(panel, given_back)
     if observations is not None:
-        _draw_rewards(panels[len(shown)], observations, metric)
+        _draw_rewards(panels[len(shown)], observations, metric, decisions[0].queried)
     for panel, (name, points) in zip(panels[count - len(beside) :], beside.items(), strict=True):
         _draw_points(panel, points, name)
     panels[-1].set_xlabel(decisions[0].unit)
@@ -118,8 +118,8 @@ def plot_schedule(
 
 def legend_of(decisions: Sequence[Decision], space: SearchSpace | None, limits: Limits) -> str:
     """Return the legend of a schedule: a line that names the marks of its panels."""
-    unit = decisions[0].unit
-    dots = "dots: rounds with a query" if unit == "round" else f"dots: {unit}s"
+    first = decisions[0]
+    dots = "dots: rounds with a query" if first.unit == "round" else f"dots: {first.queried}"
     given_back = ["shaded: rounds given back"] if segments_given_back(decisions) else []
     bounds = ["grey lines: bounds"] if space is not None else []
     region = ["dashed: trust region"] if limits else []
@@ -185,7 +185,7 @@ def plot_schedule_map(
         extent=(first - 0.5, last + 0.5, len(shown) - 0.5, -0.5),
     )
     ax.set_yticks(range(len(shown)), shown)
-    ax.set_xlabel("round")
+    ax.set_xlabel(decisions[0].unit)
     ax.figure.colorbar(image, ax=ax, label=label, pad=0.01)
     return ax
 
@@ -259,13 +259,15 @@ def _shade_given_back(ax: "Axes", segments: Sequence[Segment]) -> None:
         ax.axvspan(left, right, color=REGION, lw=0, zorder=-1)
 
 
-def _draw_rewards(ax: "Axes", observations: Sequence[Observation], metric: str) -> None:
+def _draw_rewards(
+    ax: "Axes", observations: Sequence[Observation], metric: str, queried: str
+) -> None:
     _draw_points(ax, [(o.round, o.reward) for o in observations if o.reward is not None], metric)
     failed = [o.round for o in observations if o.failed]
     if failed:  # drawn at the foot of the panel, as they have no reward
         foot = ax.get_xaxis_transform()
         ax.plot(failed, [0.05] * len(failed), "x", color=VERMILION, markersize=5, transform=foot)
-        _add_title(ax, f"crosses: failed queries ({len(failed)})")
+        _add_title(ax, f"crosses: failed {queried} ({len(failed)})")
 
 
 def _draw_points(ax: "Axes", points: Sequence[tuple[int, float]], name: str) -> None:

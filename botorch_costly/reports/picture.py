@@ -117,8 +117,10 @@ def _file_of(draw: "Callable[[], Figure]", format: str) -> bytes:
 def _draw_run(run: SavedRun) -> "Figure":
     rewards = any(observation.reward is not None for observation in run.observations)
     raster = not all(decision.query for decision in run.decisions)
-    observations = run.observations if rewards else None
-    last = len(run.decisions[0].setting) + rewards + len(told_with_rewards(observations or ()))
+    beside = told_with_rewards(run.observations)
+    drawn = rewards or bool(beside)
+    observations = run.observations if drawn else None
+    last = len(run.decisions[0].setting) + drawn + len(beside)
     axes = stack(last + raster)
     space = run.setting_space
     log = _logarithmic(space)

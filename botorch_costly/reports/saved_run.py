@@ -189,7 +189,7 @@ class SavedRun:
     @property
     def told_as(self) -> str:
         """Name of what ``tell`` takes: that of the metric, ``"value"``, or else ``"reward"``."""
-        return self.metric or ("value" if self.header["tells"] == "value" else "reward")
+        return self.metric or ("value" if self.is_search else "reward")
 
     @property
     def measured(self) -> list[tuple[int, float]]:

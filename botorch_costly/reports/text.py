@@ -159,7 +159,9 @@ def _counts(run: SavedRun) -> dict[str, str]:
     kept = "" if len(run.decisions) == run.rounds else f", {len(run.decisions)} of them kept"
     outcomes = f", {run.failed_queries} failed, {len(run.pending)} not told"
     if run.is_search:
-        return {run.queried: f"{run.rounds}{of}{kept}{outcomes}"}
+        cancelled = run.rounds - len(run.decisions)
+        outcomes += f", {cancelled} cancelled" if cancelled else ""
+        return {run.queried: f"{run.rounds}{of}{outcomes}"}
     share = f" ({run.queries / run.rounds:.0%} of the rounds)" if run.rounds else ""
     return {"rounds": f"{run.rounds}{of}{kept}", "queries": f"{run.queries}{share}{outcomes}"}
 
@@ -171,7 +173,7 @@ def _measured(run: SavedRun) -> str:
 
 
 def _spent(run: SavedRun) -> str:
-    amounts = [] if run.budget is None else [f"{run.queries} of {run.budget} queries"]
-    amounts += [] if run.seconds is None else [f"{run.seconds:.4g} seconds of queries"]
+    amounts = [] if run.budget is None else [f"{run.queries} of {run.budget} {run.queried}"]
+    amounts += [] if run.seconds is None else [f"{run.seconds:.4g} seconds of {run.queried}"]
     amounts += [] if run.cost is None else [f"a cost of {run.cost:.4g}"]
     return ", ".join(amounts)

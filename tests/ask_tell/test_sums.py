@@ -6,6 +6,7 @@ later evaluations are expensive, or that trainings were stopped after their firs
 
 import itertools
 import logging
+import math
 import random
 
 import pytest
@@ -79,6 +80,15 @@ def test_a_loaded_run_does_not_say_it_again(caplog):
     assert len(warnings_of(caplog)) == 1
 
 
+def test_evaluations_of_ones_own_do_not_repeat_it(caplog):
+    search, sums = searches()["transfer"], itertools.accumulate(range(1, 20))
+    for cost in itertools.islice(sums, 10):
+        tell(search, search.ask(), cost)
+    for number in range(3):
+        tell(search, search.enqueue({"x": number / 14}), 1.0)
+    assert len(warnings_of(caplog)) == 1
+
+
 def told_curves(curve_of, count=6):
     search = bc.CurveOptimizer(SPACE, 30, seed=0)
     for _ in range(count):
@@ -87,10 +97,12 @@ def told_curves(curve_of, count=6):
     return search
 
 
-def test_single_values_for_long_segments_are_named_once(caplog):
+@pytest.mark.parametrize("failed", [None, 0, 2])
+def test_single_values_for_long_segments_are_named_once(failed, caplog):
     with caplog.at_level(logging.WARNING):
-        told_curves(lambda segment: [0.5])
-    assert [record.message.count("have one value each") for record in caplog.records] == [1]
+        told_curves(lambda segment: None if segment.round == failed else [0.5], count=8)
+    named = [record for record in caplog.records if "have one value each" in record.message]
+    assert len(named) == 1
 
 
 @pytest.mark.parametrize(
@@ -100,6 +112,8 @@ def test_single_values_for_long_segments_are_named_once(caplog):
         lambda segment: [0.1 * n for n in range(segment.since, segment.until)],
         lambda segment: [0.5] if segment.round else [0.5] * segment.iterations,
         lambda segment: None,
+        lambda segment: [math.nan],
+        lambda segment: [None],
     ],
 )
 def test_other_curves_are_not(curve_of, caplog):

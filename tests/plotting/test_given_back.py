@@ -37,8 +37,10 @@ def test_they_are_those_that_the_state_does_not_come_from(start, rounds):
     tuner, run = bc.TwinTuner(RATE, ROUNDS, start={"lr": start}, seed=1), Counted(noise=0.02)
     play(tuner, run, rounds=rounds)
     shaded = rounds_in(segments_given_back(tuner.decisions))
-    assert shaded == [n for n in range(rounds) if n not in run.played]
-    assert shaded or rounds < ROUNDS
+    undone = [n for n in range(rounds) if n not in run.played]
+    assert len(shaded) == tuner.given_back
+    assert set(shaded) <= set(undone)
+    assert (shaded == undone and shaded) or rounds < ROUNDS
 
 
 def test_a_run_without_a_way_back_has_none():
@@ -49,9 +51,18 @@ def test_a_run_without_a_way_back_has_none():
 
 def test_rounds_before_a_state_of_forgotten_ones_are_unknown():
     told = {"query": True, "reason": "a trial"}
-    names = [{}, {"keep": 1}, {"restore": 0}, {"keep": 2}, {}, {"restore": 2}]
+    names = [{}, {"keep": 1}, {"restore": 0, "drop": (0, 1)}]
+    names += [{"keep": 2}, {}, {"restore": 2, "drop": (2,)}]
     decisions = [TwinDecision(n, {"lr": 0.1}, **told, **named) for n, named in enumerate(names)]
     assert segments_given_back(decisions) == [(2.5, 4.5)]
+
+
+def test_a_session_that_is_finished_in_a_trial_shades_nothing_of_its_network():
+    run = Counted()
+    tuner = bc.TwinTuner(RATE, ROUNDS, start={"lr": GOOD / 300}, seed=1)
+    session = play(tuner, run, rounds=5)
+    session.finish()
+    assert set(run.played).isdisjoint(rounds_in(segments_given_back(tuner.decisions)))
 
 
 def test_pictures_shade_them_and_say_so():

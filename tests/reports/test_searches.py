@@ -4,11 +4,14 @@ The kind: reports and pictures call evaluations rounds and queries, join them by
 one training, and leave out with what fidelity and at what cost a value was found.
 """
 
+import math
+
 import pytest
 
 import botorch_costly as bc
 from botorch_costly import plotting
-from botorch_costly.reports import SavedRun, html_of, text_of
+from botorch_costly.plotting.bounds import around
+from botorch_costly.reports import SavedRun, html_of, picture_of, text_of
 from tests.cases import quick
 from tests.laws.optimizer_runs import after
 from tests.registry.optimizers import BY_DEFAULT, OPTIMIZERS
@@ -68,6 +71,30 @@ def test_a_segment_says_how_far_the_training_has_come():
     untils = [decision.until for decision in run.decisions]
     assert [row[4] for row in Page(html_of([run])).tables[2][1:]] == [str(u) for u in untils]
     assert f"until={untils[-1]}; " in text_of(run)
+
+
+def test_failures_and_cancelled_evaluations_are_said():
+    pytest.importorskip("matplotlib")
+    optimizer = bc.SubsetOptimizer(SPACE, seed=0)
+    optimizer.tell(optimizer.ask(), math.nan, cost=1.0)
+    optimizer.tell(optimizer.ask(), math.nan, cost=2.0)
+    optimizer.cancel(optimizer.ask())
+    run = SavedRun.from_state(optimizer.state_dict())
+    assert "\nevaluations: 3, 2 failed, 0 not told, 1 cancelled\n" in text_of(run)
+    assert picture_of(run)
+    axes = plotting.plot_schedule(run.decisions, observations=run.observations, metric="value")
+    assert [ax.get_ylabel() for ax in axes] == [*START, "fraction", "value", "cost"]
+    assert "crosses: failed evaluations (2)" in axes[-2].get_title(loc="right")
+
+
+@pytest.mark.parametrize("bounds", [(1e-300, 1e300), (1e-200, 1e200), (1e-3, 1.0)])
+@pytest.mark.parametrize("log", [False, True])
+def test_the_ratio_and_the_difference_of_bounds_may_overflow(bounds, log):
+    low, high = around(bounds, log=log)
+    assert math.isfinite(low)
+    assert math.isfinite(high)
+    assert low < bounds[0] < bounds[1] < high
+    assert low > 0 or not log
 
 
 def test_a_hyperparameter_of_the_name_of_the_iterations_is_kept():

@@ -257,9 +257,9 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         if outcome.broken and not outcome.failed and is_power_of_two(diverged):
             _logger.warning("Training %d diverged (%d so far).", decision.training, diverged)
         self._warn_of_losses()
-        self._warn_of_single_values()
+        self._warn_of_single_values(outcome)
         if cost is not None:
-            self._warn_of_sums()
+            self._warn_of_sums(decision.round)
         return outcome
 
     def should_stop(
@@ -334,21 +334,21 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         sentence = "Values after a quarter of a training have a correlation of"
         return [] if signal is None else [f"{sentence} {signal:.2f} with those at its end."]
 
-    def _warn_of_single_values(self) -> None:
-        """Warn if the first curves have one value each, which counts for the first iteration."""
-        outcomes = self._ledger.outcomes
-        if len(outcomes) != _SINGLE:
+    def _warn_of_single_values(self, latest: CurveObservation) -> None:
+        """Warn if the first curves have one value each, which counts for the first iteration.
+
+        Segments of one iteration and those that failed say nothing of it.
+        """
+        told = [(o, self._ledger.suggestion(o.round).iterations) for o in self._ledger.outcomes]
+        telling = [(o, asked) for o, asked in told if asked > 1 and not o.failed]
+        if len(telling) != _SINGLE or latest not in [outcome for outcome, _ in telling]:
             return
-        asked = (self._ledger.suggestion(outcome.round).iterations for outcome in outcomes)
-        lengths = [
-            (len(outcome.curve), length) for outcome, length in zip(outcomes, asked, strict=True)
-        ]
-        if all(told == 1 < asked for told, asked in lengths):
+        if all(len(outcome.curve) == 1 for outcome, _ in telling):
             _logger.warning(
                 "The first %d curves have one value each, for segments of %d iterations or more: it is "
                 "taken for the first iteration, after which training was stopped. Tell a value for each "
                 "iteration, None where there is no measurement: [None, None, value].",
-                *(_SINGLE, min(asked for _, asked in lengths)),
+                *(_SINGLE, min(asked for _, asked in telling)),
             )
 
     def _warn_of_losses(self) -> None:

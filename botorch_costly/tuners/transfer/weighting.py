@@ -108,7 +108,7 @@ def blended(
         moments_at_pool: Function that returns the moments at the pool with the tasks; they are cached.
     """
     blend = make(tau, beta)
-    share = f"tasks have a share of {blend.share:.2f}"
+    share = f"after earlier tasks (with a share of {blend.share:.2f})"
     acquisition = _acquisition(blend, pool, lambda factor: make(factor, factor))
     return acquisition._replace(
         at_pool=lambda: blend.evaluate(blend.first.evaluate(moments_at_pool()), pool.unsqueeze(-2)),
