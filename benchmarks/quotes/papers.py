@@ -22,6 +22,7 @@ from benchmarks.tables.table_a2 import MERGED
 from benchmarks.tables.table_a2_report import agreement, table_of
 
 CE_GP_UCB, FABOLAS = "docs/papers/ce-gp-ucb.md", "docs/papers/fabolas.md"
+_KAPPAS = (0.9, 0.8, 0.7)
 _MIDDLE = ("confidence 0.7", "confidence 0.8", "5 to 1", "train only", "train and tune")
 RM_GP_UCB = "docs/papers/rm-gp-ucb.md"
 
@@ -180,12 +181,14 @@ QUOTES = (
     ),
     Quote(
         CE_GP_UCB,
-        "With the paper's, κ = .7 # at # of # queries (four seeds), a coin # (three)",
+        "With the paper's, κ = .9, .8, .7 #, #, # at #, #, # of # queries, coins that query as often #,"
+        " #, #, full feedback #",
         lambda: [
-            top("confidence 0.7, accuracy")[0],
-            queries("confidence 0.7, accuracy"),
+            *(top(f"confidence {kappa}, accuracy")[0] for kappa in _KAPPAS),
+            *(queries(f"confidence {kappa}, accuracy") for kappa in _KAPPAS),
             queries("full, accuracy"),
-            top("coin for 0.7, accuracy")[0],
+            *(top(f"coin for {kappa}, accuracy")[0] for kappa in _KAPPAS),
+            top("full, accuracy")[0],
         ],
     ),
     Quote(

@@ -280,6 +280,18 @@ def _middle() -> list[Value]:
     return [*rules, *by_ratio, *(run[loss] for run in ratios), min(dear), max(dear), 5, 1]
 
 
+def _with_the_papers_reward() -> list[Value]:
+    low, middle, high = (f"confidence {kappa}, accuracy" for kappa in (0.7, 0.8, 0.9))
+    coin = "coin for"
+    ahead = [
+        *_less(low, f"{coin} 0.7, accuracy"),
+        *_less(low, "full, accuracy"),
+    ]
+    full = queries("full, accuracy")
+    gaps = [*_less(middle, f"{coin} 0.8, accuracy"), *_less(high, f"{coin} 0.9, accuracy")]
+    return [*ahead, queries(low), full, queries(middle), queries(high), full, *gaps]
+
+
 QUOTES = (
     *(
         Quote(AUGMENTATION, f"| {line} |", partial(_line, method))
@@ -299,8 +311,10 @@ QUOTES = (
     ),
     Quote(
         AUGMENTATION,
-        "With the paper's reward** the lowest threshold ends # (standard error #) above a coin",
-        lambda: list(_less("confidence 0.7, accuracy", "coin for 0.7, accuracy")),
+        "With the paper's reward** the lowest threshold ends # (standard error #) above a coin that"
+        " queries as often, and # (#) above full feedback, with # of # queries. The higher ones query"
+        " in # and # of # rounds in the mean, and end # (#) and # (#) above their coins",
+        _with_the_papers_reward,
     ),
     Quote(
         AUGMENTATION,
