@@ -106,7 +106,8 @@ def test_a_saved_run_is_told_in_words_and_tables(played, tmp_path):
     (run,) = saved_runs(saved(played, tmp_path))
     text, rounds = text_of(run), len(run.decisions)
     assert f"{run.name} ({played.kind})" in text
-    assert f"rounds: {rounds}" in text
+    counted = run.queried if run.is_search else "rounds"
+    assert f"\n{counted}: {rounds}" in text
     assert bool(re.search(r"best \S+ told", text)) == (played.best is not None)
     table = list(csv.DictReader(io.StringIO(csv_of(run))))
     assert [int(row["round"]) for row in table] == [one.round for one in run.decisions]
