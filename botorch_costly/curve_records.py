@@ -59,11 +59,8 @@ class CurveDecision(Decision):
     @property
     def setting(self) -> dict[str, Plain]:
         """Configuration, and iterations of the training after the segment as ``"until"``."""
-        return {
-            **self.config,
-            "until": self.until,
-            **self.config,
-        }  # a hyperparameter of that name stays
+        # The last entry keeps a hyperparameter of that name.
+        return {**self.config, "until": self.until, **self.config}
 
 
 @dataclass(frozen=True)

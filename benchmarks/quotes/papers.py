@@ -3,6 +3,7 @@
 from functools import partial
 from statistics import fmean, median
 
+from benchmarks.quotes.contrastive import queries, top
 from benchmarks.quotes.priced import on_arms
 from benchmarks.quotes.quote import Quote, Value
 from benchmarks.quotes.rows import less, row, rows, stored
@@ -15,16 +16,16 @@ from benchmarks.quotes.searches import (
     smallest,
     sums,
 )
+from benchmarks.quotes.self_tuning import COINS, losses
 from benchmarks.quotes.speed import claims
-from benchmarks.quotes.training import COINS, losses, queries, top
 from benchmarks.tables.paper import FORGETTING_RATES, TABLE_A2
 from benchmarks.tables.table_a2 import MERGED
 from benchmarks.tables.table_a2_report import agreement, table_of
 
 CE_GP_UCB, FABOLAS = "docs/papers/ce-gp-ucb.md", "docs/papers/fabolas.md"
+RM_GP_UCB = "docs/papers/rm-gp-ucb.md"
 _KAPPAS = (0.9, 0.8, 0.7)
 _MIDDLE = ("confidence 0.7", "confidence 0.8", "5 to 1", "train only", "train and tune")
-RM_GP_UCB = "docs/papers/rm-gp-ucb.md"
 
 
 def _of_table_a2(policy: str, *names: str) -> list[Value]:

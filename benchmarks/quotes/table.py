@@ -6,14 +6,15 @@ from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.provenance import ROOT
 from benchmarks.harness.statistics import Estimate
 from benchmarks.quotes import (
+    contrastive,
     papers,
     populations,
     priced,
     searches,
+    self_tuning,
     short,
     speed,
     suite,
-    training,
     validation,
 )
 from benchmarks.quotes.quote import (
@@ -28,7 +29,18 @@ from benchmarks.quotes.quote import (
     write_baseline,
 )
 
-MODULES = (short, suite, populations, priced, training, validation, searches, speed, papers)
+MODULES = (
+    short,
+    suite,
+    populations,
+    priced,
+    contrastive,
+    self_tuning,
+    validation,
+    searches,
+    speed,
+    papers,
+)
 QUOTES = tuple(quote for module in MODULES for quote in module.QUOTES)
 
 

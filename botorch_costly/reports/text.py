@@ -33,7 +33,7 @@ def text_of(run: SavedRun) -> str:
 
 
 def _line(run: SavedRun, query: Decision) -> str:
-    """Return what was queried, and what came of it."""
+    """Return the setting and the outcome of a query in one line."""
     outcome, *beside = outcome_cells(run, query).items()
     texts = [outcome[1], *(f"{name} {text}" for name, text in beside if text)]
     return f"{config_text(outcome_setting(run, query))}; {', '.join(texts)}"
