@@ -197,7 +197,14 @@ def config_text(config: Mapping[str, Plain]) -> str:
 
 
 def value_text(value: Plain) -> str:
-    """Return a value as text, floats with four digits."""
+    """Return a value as text, floats with four digits, also in tuples.
+
+    Example:
+        >>> value_text(0.1 + 0.2), value_text((0.9, 0.1 + 0.2)), value_text((0.9,))
+        ('0.3', '(0.9, 0.3)', '(0.9,)')
+    """
+    if isinstance(value, tuple):
+        return f"({', '.join(map(value_text, value))}{',' if len(value) == 1 else ''})"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 

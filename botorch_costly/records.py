@@ -121,6 +121,22 @@ def record_of(
         raise StateMismatchError(kind.__name__, expected, values) from error
 
 
+def unit_of(decision: type, tells: str) -> str:
+    """Return the noun of what is decided: ``"round"``, or ``"evaluation"`` or ``"segment"`` of a search.
+
+    Args:
+        decision: Class of the decisions.
+        tells: What an optimizer is told: ``"value"`` or ``"curve"`` by a search.
+    """
+    noun = str(getattr(decision, "unit", "round"))
+    return "evaluation" if noun == "round" and tells in ("value", "curve") else noun
+
+
+def queried_of(unit: str) -> str:
+    """Return the noun of what is paid for: ``"queries"``, or the evaluations or segments of a search."""
+    return "queries" if unit == "round" else f"{unit}s"
+
+
 @dataclass(frozen=True)
 class Decision:
     """The configuration of a round, and whether to pay for a query after it.
@@ -179,7 +195,7 @@ class Decision:
     @property
     def queried(self) -> str:
         """Name of what is paid for: ``"queries"``, or the evaluations or segments of a search."""
-        return "queries" if self.unit == "round" else f"{self.unit}s"
+        return queried_of(self.unit)
 
     @property
     def setting(self) -> dict[str, Plain]:

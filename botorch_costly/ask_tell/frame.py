@@ -33,7 +33,7 @@ from botorch_costly.ask_tell.surroundings import shield
 from botorch_costly.errors import check_count
 from botorch_costly.parameters import Plain
 from botorch_costly.plain import config_text
-from botorch_costly.records import Decision, FrozenConfig, Observation
+from botorch_costly.records import Decision, FrozenConfig, Observation, unit_of
 
 _NOUNS: Mapping[Tells, str] = {
     "gain": "reward",
@@ -108,7 +108,8 @@ class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], ABC, Generic[D, T]):
         shield(cls)
 
     def _empty_ledger(self) -> Ledger[D, T]:
-        return Ledger(*self.records, self._kept, told=_NOUNS[self.tells])
+        told, unit = _NOUNS[self.tells], unit_of(self.records[0], self.tells)
+        return Ledger(*self.records, self._kept, told=told, unit=unit)
 
     def _evaluations(self, ledger: Ledger[D, T]) -> Evaluations[D, T]:
         return Evaluations(self._domain, ledger, self._sign, self._clocks, self.horizon)

@@ -14,6 +14,7 @@ from botorch_costly.errors import (
     is_power_of_two,
 )
 from botorch_costly.parameters import Plain
+from botorch_costly.records import queried_of
 from botorch_costly.roles import role_by_name
 
 S = TypeVar("S", bound=Suggestion)
@@ -31,6 +32,7 @@ class Ledger(Generic[S, T]):
         outcome: Class of the outcomes, with ``to_dict`` and ``from_dict``.
         kept: Number of the latest suggestions that are kept, with their outcomes; all if omitted.
         told: Noun for the value of an outcome, for messages.
+        unit: Noun for what is suggested, likewise.
 
     Attributes:
         first: The first suggestion that was not cancelled, however long ago; None if all were.
@@ -43,8 +45,10 @@ class Ledger(Generic[S, T]):
         kept: int | None = None,
         *,
         told: str = "reward",
+        unit: str = "round",
     ) -> None:
         self.kept, self.told = kept, told
+        self._unit, self._queried = unit, queried_of(unit)
         self._suggestion, self._outcome = suggestion, outcome
         self._suggested: dict[int, S] = {}
         self._told: dict[int, T] = {}
@@ -85,8 +89,8 @@ class Ledger(Generic[S, T]):
         """
         over = horizon is not None and len(self) >= horizon
         expected = (
-            f"at most {horizon} rounds, those before loading included (loop while not tuner.is_over, or "
-            "load into a longer horizon with changed=['horizon'])"
+            f"at most {horizon} {self._unit}s, those before loading included (loop while not "
+            "tuner.is_over, or load into a longer horizon with changed=['horizon'])"
         )
         check(not over, "ask", expected, len(self) + 1, HorizonExceededError)
         return len(self)
@@ -138,9 +142,9 @@ class Ledger(Generic[S, T]):
         check(mine, "decision", expected, suggestion, UnknownDecisionError)
         is_first = suggestion.id not in self._told
         if cancels:
-            received = f"round {suggestion.id}, which was told"
+            received = f"{self._unit} {suggestion.id}, which was told"
             check(is_first, "cancel", "a decision that was not told", received, AlreadyToldError)
-        expected = f"the first outcome of round {suggestion.id}"
+        expected = f"the first outcome of {self._unit} {suggestion.id}"
         check(is_first, "reward", expected, "a second one", AlreadyToldError)
 
     def tell(self, outcome: T) -> None:
@@ -155,12 +159,14 @@ class Ledger(Generic[S, T]):
     def warn_of(self, outcome: T) -> None:
         """Warn if the outcome just entered has failed, or if no outcome so far has a reward."""
         if outcome.failed and is_power_of_two(self.failed_queries):  # many may fail in a row
-            message = "The query in round %d failed: no finite %s (failed queries so far: %d).%s"
+            message = "%s %d failed: no finite %s (failed %s so far: %d).%s"
             advice = self._advice(outcome) if 2 * self.failed_queries >= len(self._told) else ""
-            _logger.warning(message, outcome.id, self.told, self.failed_queries, advice)
+            failed = "The query in round" if self._unit == "round" else self._unit.capitalize()
+            counted = (self._queried, self.failed_queries)
+            _logger.warning(message, failed, outcome.id, self.told, *counted, advice)
         if len(self._told) == _SILENT and all(map(_is_empty, self._told.values())):
-            message = "%d queries have been told, all without a %s: nothing is learnt from them."
-            _logger.warning(message, _SILENT, self.told)
+            message = "%d %s have been told, all without a %s: nothing is learnt from them."
+            _logger.warning(message, _SILENT, self._queried, self.told)
 
     def _advice(self, outcome: T) -> str:
         """Return advice for a run half of whose queries, or more, have failed."""

@@ -1,7 +1,7 @@
 """A round as a row of plain values, for logs and reports."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from botorch_costly.records import Decision, Observation
@@ -51,6 +51,16 @@ def columns_of(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
         {'config/lr': 0.1}
     """
     return {f"{name}/{inner}": value for inner, value in values.items()}
+
+
+def heads_of(names: Sequence[str], others: Collection[str]) -> list[str]:
+    """Return names of hyperparameters as heads of columns; ``config/<name>`` where another has the name.
+
+    Example:
+        >>> heads_of(["lr", "cost"], ["value", "cost"])
+        ['lr', 'config/cost']
+    """
+    return [f"config/{name}" if name in others else name for name in names]
 
 
 def cell_of(value: Any) -> str:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from botorch_costly.ask_tell.rows import cell_of, row_of
+from botorch_costly.ask_tell.rows import cell_of, heads_of, row_of
 from botorch_costly.errors import MissingExtraError, check
 from botorch_costly.plotting.bands import HALF, are_numbers
 from botorch_costly.plotting.bounds import (
@@ -75,9 +75,11 @@ def explore_run(
     rewarded = [(o.round, o.reward) for o in observations if o.reward is not None]
     drawn = [*([(metric, rewarded)] if rewarded else []), *told_with_rewards(observations).items()]
     figure = _panels(len(names) + len(drawn))
-    texts = {decision.round: _hover_text(decision, outcome) for decision, outcome in rounds}
+    texts = {decision.round: _hover_text(decision, told, metric) for decision, told in rounds}
+    heads = heads_of(names, [head for head, _ in drawn])
     for i, name in enumerate(names):
         _add_parameter(figure, i + 1, name, rounds, texts, log=name in log)
+        figure.update_yaxes(title_text=_escaped(heads[i]), row=i + 1, col=1)
         bounds = bounds_of(None if space is None else dict(space.parameters).get(name))
         steps = steps_of(limits, name, decisions[-1].round + HALF)
         _add_limits(figure, i + 1, bounds, steps, log=name in log)
@@ -143,7 +145,7 @@ def _add_parameter(
     x, values = [x[i] for i in queried], [values[i] for i in queried]
     _scatter(figure, row, x, values, texts, mode="markers", marker=marker)
     kind = "log" if log and numbers else "linear" if numbers else "category"
-    figure.update_yaxes(title_text=_escaped(name), type=kind, row=row, col=1)
+    figure.update_yaxes(type=kind, row=row, col=1)
     if kind == "log":
         _set_ticks(figure, row, min(played), max(played))
 
@@ -212,10 +214,16 @@ def _scatter(
     figure.add_scatter(x=x, y=y, text=text, hoverinfo="text", row=row, col=1, **style)
 
 
-def _hover_text(decision: Decision, outcome: Observation | None) -> str:
-    """Return the text of a round: a line for each value of its row that is not None."""
+def _hover_text(decision: Decision, outcome: Observation | None, metric: str) -> str:
+    """Return the text of a decision: a line for each value of its row that is not None."""
     row = row_of(decision, outcome)
-    cells = {name: cell_of(value) for name, value in row.items() if value is not None}
+    heads = {"round": decision.unit, "reward": metric}
+    if (
+        decision.unit != "round"
+    ):  # each evaluation of a search is paid for, and has a number of its own
+        row = {name: value for name, value in row.items() if name not in ("query", "interval")}
+        heads["query_seconds"] = "seconds"
+    cells = {heads.get(name, name): cell_of(row[name]) for name in row if row[name] is not None}
     return "<br>".join(f"{_escaped(name)}: {_escaped(value)}" for name, value in cells.items())
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+from botorch_costly.ask_tell.rows import heads_of
 from botorch_costly.errors import InvalidShapeError, check
 from botorch_costly.parameters import Parameter
 from botorch_costly.plotting.bands import HALF, Rectangle, are_numbers, rectangles
@@ -93,9 +94,11 @@ def plot_schedule(
     check(len(panels) == count, "axes", f"{count} axes", len(panels), InvalidShapeError)
     bests = {values.name: values for values in best}
     check(set(bests) <= set(parameters), "best", f"names among {parameters}", list(bests))
+    heads = heads_of(shown, [*([] if observations is None else [metric]), *beside])
     for i, name in enumerate(shown):
         color = CYCLE[i % len(CYCLE)]
         _draw_parameter(panels[i], decisions, name, color, bests.get(name))
+        panels[i].set_ylabel(lines_of(heads[i]))
         if name in log:
             panels[i].set_yscale("log")
         _draw_bounds(panels[i], None if space is None else dict(space.parameters).get(name))
@@ -217,7 +220,6 @@ def _draw_parameter(
     queried = [i for i, decision in enumerate(decisions) if decision.query]
     x, y = [rounds[i] for i in queried], [values[i] for i in queried]
     ax.plot(x, y, "o", color=color, markersize=3)
-    ax.set_ylabel(lines_of(name))
 
 
 def _draw_bounds(ax: "Axes", parameter: Parameter | None) -> None:

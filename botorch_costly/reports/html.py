@@ -4,6 +4,7 @@ import base64
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from botorch_costly.ask_tell.rows import heads_of
 from botorch_costly.plain import value_text
 from botorch_costly.records import Decision
 from botorch_costly.reports.picture import picture_of, raster_of
@@ -92,7 +93,7 @@ def _of_schedule(schedule: Schedule) -> list[str]:
         f"<h1>{escape(_title(schedule))}</h1>",
         _picture(schedule),
         "<h2>Changes</h2>",
-        _table(("from round", *names), rows),
+        _table(("from round", *heads_of(names, ("from round",))), rows),
     ]
 
 
@@ -110,7 +111,9 @@ def _queries(run: SavedRun) -> str:
     names = list(queried[0].setting) if queried else []
     rows = [(str(decision.round), *_cells(run, decision, names)) for decision in queried]
     told = outcome_cells(run, queried[0]) if queried else (run.told_as,)
-    return _table(*filled((run.unit, *names, *told, "reason", "confidence"), rows))
+    beside = (*told, "reason", "confidence")
+    heads = heads_of(names, (run.unit, *beside))
+    return _table(*filled((run.unit, *heads, *beside), rows))
 
 
 def _cells(run: SavedRun, decision: Decision, names: Sequence[str]) -> list[str]:

@@ -66,7 +66,7 @@ def raster_of(runs: Sequence[SavedRun], format: str = "png") -> bytes:
         ImportError: If Matplotlib is missing.
     """
     begun = {run.name: run.decisions for run in runs if run.decisions}
-    check(len(begun) > 0, "runs", "a run with at least one round to draw", len(begun))
+    check(len(begun) > 0, "runs", "a run with at least one decision to draw", len(begun))
     return _file_of(lambda: _finished([plot_query_raster(begun)]), format)
 
 
@@ -97,7 +97,7 @@ def interactive_of(run: SavedRun | Schedule) -> str:
 
 def _check_begun(run: SavedRun | Schedule) -> None:
     if isinstance(run, SavedRun):
-        check(len(run.decisions) > 0, run.name, "at least one round to draw", 0)
+        check(len(run.decisions) > 0, run.name, f"at least one {run.unit} to draw", 0)
 
 
 def _file_of(draw: "Callable[[], Figure]", format: str) -> bytes:

@@ -20,7 +20,14 @@ from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import StateMismatchError, check
 from botorch_costly.plain import Plain
 from botorch_costly.population_records import PopulationDecision, PopulationObservation
-from botorch_costly.records import Decision, Observation, TwinDecision, ValueObservation
+from botorch_costly.records import (
+    Decision,
+    Observation,
+    TwinDecision,
+    ValueObservation,
+    queried_of,
+    unit_of,
+)
 from botorch_costly.reports.verdict import Saved, diagnosis_in, fidelities_in
 from botorch_costly.schedule import Schedule
 from botorch_costly.space import SearchSpace
@@ -149,18 +156,18 @@ class SavedRun:
     @property
     def unit(self) -> str:
         """Noun of a decision: ``"round"``, or ``"evaluation"`` or ``"segment"`` of a search."""
-        noun = _named(self.header["records"].split()[0], _DECISIONS).unit
-        return "evaluation" if self.is_search and noun == "round" else noun
+        decision = _named(self.header["records"].split()[0], _DECISIONS)
+        return unit_of(decision, self.header["tells"])
 
     @property
     def is_search(self) -> bool:
         """Whether each decision is an evaluation of its own, in place of a round of one training."""
-        return self.header["tells"] in ("value", "curve")
+        return self.unit != "round"
 
     @property
     def queried(self) -> str:
         """Name of what is paid for: ``"queries"``, or ``"evaluations"`` or ``"segments"`` of a search."""
-        return f"{self.unit}s" if self.is_search else "queries"
+        return queried_of(self.unit)
 
     @property
     def horizon(self) -> int | None:

@@ -58,7 +58,7 @@ def test_queries_that_fail_are_reported_at_powers_of_two(name, caplog):
         if decision.query or name in ("FixedTuner", "RandomTuner"):
             case.tell(optimizer, decision, math.nan)
             told += 1
-    said = [one for one in caplog.records if "failed queries so far" in one.message]
+    said = [one for one in caplog.records if " so far: " in one.message]
     assert len(said) == sum(1 for n in (1, 2, 4) if n <= told) > 0
 
 
@@ -154,3 +154,23 @@ def test_an_interrupted_call_has_entered_all_or_nothing(calls, query):
             last()
         assert ledger.state_dict() in (before, whole.state_dict())
     assert ledger.state_dict() == whole.state_dict() != before
+
+
+@pytest.mark.parametrize(
+    ("name", "noun", "failed", "count"),
+    [
+        ("SubsetOptimizer of candidates", "evaluation", "Evaluation 0", "evaluations"),
+        ("TransferOptimizer by gaps", "evaluation", "Evaluation 0", "evaluations"),
+        ("CurveOptimizer of candidates", "segment", "Segment 0", "segments"),
+        ("OnlineTuner", "round", "The query in round 0", "queries"),
+    ],
+)
+def test_messages_name_what_was_asked_for(name, noun, failed, count, caplog):
+    optimizer = OPTIMIZERS[name].make(0)
+    first = optimizer.ask()
+    told = [math.nan] * (first.iterations if noun == "segment" else 1)
+    optimizer.tell(first, told if noun == "segment" else math.nan)
+    assert f"{failed} failed: no finite " in caplog.text
+    assert f"(failed {count} so far: 1)" in caplog.text
+    with pytest.raises(errors.AlreadyToldError, match=f"the first outcome of {noun} 0"):
+        optimizer.tell(first, told if noun == "segment" else math.nan)

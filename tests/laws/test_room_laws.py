@@ -190,9 +190,10 @@ def test_a_saved_run_is_a_picture_and_a_page(name, story, tmp_path):
     assert html_of([run]).count("<img") == (1 if run.decisions else 0)
     if run.decisions:
         return
-    for draw in (picture_of, lambda run: raster_of([run])):
-        with pytest.raises(errors.InvalidArgumentError, match="at least one round"):
-            draw(run)
+    with pytest.raises(errors.InvalidArgumentError, match=f"at least one {run.unit} to draw"):
+        picture_of(run)
+    with pytest.raises(errors.InvalidArgumentError, match="a run with at least one decision"):
+        raster_of([run])
 
 
 @pytest.mark.parametrize("name", quick(OPTIMIZERS, *CLASSES))
@@ -204,7 +205,7 @@ def test_a_saved_run_is_a_page_to_look_into(name, story, tmp_path, capsys):
     code = main(["plot", str(saved(played, tmp_path)), "-o", str(page)])
     if not played.optimizer.decisions:
         assert code == 2
-        assert "at least one round" in capsys.readouterr().err
+        assert " to draw" in capsys.readouterr().err
         return
     assert code == 0
     text = page.read_text(encoding="utf-8")

@@ -139,7 +139,7 @@ def test_of_several_runs_the_queries_are_drawn_or_one_run(tmp_path, capsys):
     assert target.read_bytes() == raster_of(runs, "svg")
     assert main(["plot", "two.pt", "-o", str(single), "--run", "second"]) == 0
     assert single.read_bytes() == picture_of(runs[1], "svg") != target.read_bytes()
-    with pytest.raises(InvalidArgumentError, match="at least one round"):
+    with pytest.raises(InvalidArgumentError, match="at least one decision"):
         raster_of([SavedRun.from_state(played(rounds=0).state_dict())])
     with pytest.raises(InvalidArgumentError, match="format"):
         raster_of(runs, "gif")

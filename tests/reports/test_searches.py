@@ -9,7 +9,7 @@ import math
 import pytest
 
 import botorch_costly as bc
-from botorch_costly import plotting
+from botorch_costly import errors, plotting
 from botorch_costly.plotting.bounds import around
 from botorch_costly.reports import SavedRun, html_of, picture_of, text_of
 from tests.cases import quick
@@ -127,3 +127,54 @@ def test_the_interactive_page_has_the_same_panels():
     titles = [axis.title.text for axis in figure.select_yaxes()]
     assert titles == [*START, "epochs", "value", "cost"]
     assert {trace.mode for trace in figure.data} == {"markers"}
+
+
+def test_an_evaluation_tells_its_number_value_and_cost_on_hover():
+    pytest.importorskip("plotly")
+    optimizer = costly()
+    figure = plotting.explore_run(optimizer.decisions, optimizer.observations, metric="value")
+    names = [line.partition(": ")[0] for line in figure.data[0].text[3].split("<br>")]
+    assert {"evaluation", "value", "cost", "fidelities/epochs"} <= set(names)
+    assert {"round", "query", "interval", "reward"}.isdisjoint(names)
+
+
+# Every head that stands beside hyperparameters somewhere.
+TAKEN = ["evaluation", "value", "cost", "metric", "reason", "confidence"]
+
+
+@pytest.fixture(scope="module")
+def namesakes():
+    """A search whose hyperparameters have the names of what is told beside them."""
+    space = bc.SearchSpace({"lr": bc.Real(0.0, 1.0)} | dict.fromkeys(TAKEN, bc.Real(0.0, 1.0)))
+    optimizer = bc.SubsetOptimizer(space, seed=0)
+    for cost in (1.0, 2.0):
+        optimizer.tell(optimizer.ask(), 0.5, cost=cost)
+    return optimizer
+
+
+def test_no_two_columns_of_a_page_have_one_name(namesakes):
+    run = SavedRun.from_state(namesakes.state_dict())
+    head = Page(html_of([run])).tables[2][0]
+    assert len(set(head)) == len(head)
+    assert head[1:8] == ["lr", *(f"config/{name}" for name in TAKEN)]
+    assert head[8:] == ["fraction", "value", "cost", "reason"]
+
+
+@pytest.mark.parametrize("library", ["matplotlib", "plotly"])
+def test_no_two_panels_have_one_name(namesakes, library):
+    pytest.importorskip(library)
+    draw = {"matplotlib": plotting.plot_schedule, "plotly": plotting.explore_run}[library]
+    drawn = draw(namesakes.decisions, observations=namesakes.observations, metric="value")
+    if library == "matplotlib":
+        titles = [ax.get_ylabel() for ax in drawn]
+    else:
+        titles = [axis.title.text for axis in drawn.select_yaxes()]
+    assert len(set(titles)) == len(titles) == 10
+    assert {"value", "cost", "config/value", "config/cost", "metric", "reason"} <= set(titles)
+
+
+def test_a_run_without_decisions_has_no_picture_and_says_of_what():
+    pytest.importorskip("matplotlib")
+    for make, noun in ((bc.SubsetOptimizer, "evaluation"), (bc.OnlineTuner, "round")):
+        with pytest.raises(errors.InvalidArgumentError, match=f"at least one {noun} to draw"):
+            picture_of(SavedRun.from_state(make(SPACE, horizon=3).state_dict()))
