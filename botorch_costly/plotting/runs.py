@@ -25,6 +25,7 @@ from botorch_costly.plotting.style import (
     VERMILION,
     columns_of,
     ensure_axes,
+    label_narrow_log_axis,
     lines_of,
     mixed,
     stack,
@@ -110,6 +111,8 @@ def plot_schedule(
         _draw_rewards(panels[len(shown)], observations, metric, decisions[0].queried)
     for panel, (name, points) in zip(panels[count - len(beside) :], beside.items(), strict=True):
         _draw_points(panel, points, name)
+    for panel in panels[:count]:
+        label_narrow_log_axis(panel.yaxis)
     panels[-1].set_xlabel(decisions[0].unit)
     whole_rounds(panels[-1])
     if axes is None:

@@ -3,8 +3,16 @@
 from typing import TYPE_CHECKING, Any
 
 from botorch_costly.errors import check, check_positive
+from botorch_costly.plain import value_text
 from botorch_costly.plotting.bands import are_numbers
-from botorch_costly.plotting.style import BLUE, PURPLE, VERMILION, ensure_axes, legend_above
+from botorch_costly.plotting.style import (
+    BLUE,
+    PURPLE,
+    VERMILION,
+    ensure_axes,
+    label_narrow_log_axis,
+    legend_above,
+)
 from botorch_costly.tuners.online import Slice
 
 if TYPE_CHECKING:
@@ -36,6 +44,8 @@ def plot_slice(found: Slice, ax: "Axes | None" = None, width: float = 2.0) -> "A
     x: list[Any] = list(found.values) if numbers else list(range(len(found.values)))
     heights = [width * std for std in found.std]
     band = f"mean ± {width:.3g} std"
+    if found.log:
+        ax.set_xscale("log")
     if numbers and len(x) > _FEW:
         low = [mean - height for mean, height in zip(found.mean, heights, strict=True)]
         high = [mean + height for mean, height in zip(found.mean, heights, strict=True)]
@@ -43,15 +53,16 @@ def plot_slice(found: Slice, ax: "Axes | None" = None, width: float = 2.0) -> "A
         ax.plot(x, found.mean, color=BLUE, label="believed mean")
     else:
         ax.errorbar(x, found.mean, heights, fmt="o", color=BLUE, capsize=4, zorder=3, label=band)
-        ax.set_xticks(x, [str(value) for value in found.values])
-    if found.log:
-        ax.set_xscale("log")
+        ax.set_xticks(x, list(map(value_text, found.values)))
+        ax.set_xticks([], minor=True)
     _draw_rewards(ax, found, None if numbers else dict(zip(found.values, x, strict=True)))
     held = found.held[found.name]
     position: Any = held if numbers else x[found.values.index(held)]
     label = f"held configuration: {f'{held:.4g}' if isinstance(held, float) else held}"
     ax.axvline(position, color=VERMILION, linestyle=":", linewidth=1, label=label)
     ax.set(xlabel=found.name, ylabel=f"reward in round {found.round}")
+    if numbers and len(x) > _FEW:
+        label_narrow_log_axis(ax.xaxis)
     legend_above(ax)
     return ax
 

@@ -8,6 +8,7 @@ from botorch_costly.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
     "#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7",
@@ -23,6 +24,8 @@ WITHIN: Any = {
     "edgecolor": "none",
 }  # of a legend within the panel, on white ground
 _LINE = 16  # longest line of a panel's label, in characters
+_DECADES = 2  # of a narrow logarithmic axis, fewer than these
+_SHORT = (1e-3, 1e4)  # numbers from the first on and below the second are written plainly
 MARKERS = "osD^vP*"  # distinguish curves in addition to their colours
 
 
@@ -118,3 +121,20 @@ def whole_rounds(ax: "Axes") -> None:
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
+
+
+def label_narrow_log_axis(axis: "Axis") -> None:
+    """Label 1, 2 and 5 of each decade of a logarithmic axis of less than two.
+
+    Short numbers are written plainly. Matplotlib itself labels up to nine values of a decade there, such
+    as 4 times 10 to the power of 1, which collide.
+    """
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    if axis.get_scale() != "log" or high >= 10**_DECADES * low:
+        return
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    is_short = _SHORT[0] <= low and high < _SHORT[1]
+    axis.set_major_formatter("{x:g}" if is_short else LogFormatterSciNotation(labelOnlyBase=False))
+    axis.set_minor_formatter(NullFormatter())

@@ -202,3 +202,23 @@ def test_a_bound_of_0_on_a_logarithmic_axis_is_no_error():
     low, high = axes.get_ylim()
     assert 0 < low <= 0.1
     assert high >= 1.0
+
+
+@pytest.mark.parametrize(
+    ("bounds", "labels"),
+    [
+        ((3.0, 31.0), ["5", "10", "20"]),
+        ((0.1, 1.0), ["0.1", "0.2", "0.5", "1"]),
+        ((2e-6, 4e-5), [rf"$\mathdefault{{{n}\times10^{{-6}}}}$" for n in (2, 5)]),
+    ],
+)
+def test_a_narrow_logarithmic_axis_has_few_plain_labels(bounds, labels):
+    decisions = [Decision(i, {"x": v}, query=True, reason="") for i, v in enumerate(bounds)]
+    space = bc.SearchSpace({"x": bc.Real(*bounds, log=True)})
+    (panel,) = plotting.plot_schedule(decisions, log=["x"], space=space)
+    panel.figure.draw_without_rendering()
+    low, high = panel.get_ylim()
+    ticks = panel.yaxis.get_ticklabels(which="both")
+    texts = [t.get_text() for t in ticks if t.get_text() and low <= t.get_position()[1] <= high]
+    assert texts[: len(labels)] == labels
+    assert len(texts) <= 6
