@@ -136,5 +136,6 @@ def label_narrow_log_axis(axis: "Axis") -> None:
         return
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     is_short = _SHORT[0] <= low and high < _SHORT[1]
-    axis.set_major_formatter("{x:g}" if is_short else LogFormatterSciNotation(labelOnlyBase=False))
+    powers = LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=(_DECADES, _DECADES))
+    axis.set_major_formatter("{x:g}" if is_short else powers)
     axis.set_minor_formatter(NullFormatter())
