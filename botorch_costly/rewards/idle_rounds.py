@@ -1,6 +1,7 @@
 """Rounds without a step of the optimizers among the parts of a run: several of them earn one warning.
 
 What a tuner decides then reaches no training: another optimizer trains, or a round was asked for twice.
+Readings before the first step of their rounds earn one, too: they are of the round before.
 """
 
 import logging
@@ -43,6 +44,8 @@ class IdleRounds:
         self._idle = self._elsewhere = (
             0  # idle rounds, and those of them that another one has trained
         )
+        self._is_read_early = False  # whether the present round was read before its first step
+        self._early = 0  # rounds so far that were
         self._before: list[Tensor] | None = None  # fingerprint of the parameters, if it is needed
         self._others: dict[str, None] = {}  # kinds of other optimizers, in their order
         self._is_over = not self._optimizers
@@ -69,8 +72,12 @@ class IdleRounds:
     def begin_round(self) -> None:
         """Begin a round, with the parts in its first state."""
         if not self._is_over:
-            self._steps, self._is_trained_elsewhere = 0, False
+            self._steps, self._is_trained_elsewhere, self._is_read_early = 0, False, False
             self._before = self._fingerprint() if 0 in self._counts else None
+
+    def note_reading(self, *, is_latest: bool) -> None:
+        """Take note that a round is told, the latest one or one before it."""
+        self._is_read_early |= is_latest and not self._steps
 
     def end_round(self) -> None:
         """End a round that has been trained; warn once there are enough idle ones."""
@@ -81,6 +88,7 @@ class IdleRounds:
         if self._steps and not any(self._counts):
             self._idle = self._elsewhere  # the others were a slow beginning
         self._counts.append(self._steps)
+        self._early += self._is_read_early and self._steps > 0
         if not self._steps:
             self._idle += self._is_trained_elsewhere or self._is_unchanged()
             self._elsewhere += self._is_trained_elsewhere
@@ -92,6 +100,13 @@ class IdleRounds:
             _logger.warning(
                 "%d of %d rounds had no step of the optimizer among the parts: %s",
                 *(self._counts.count(0), len(self._counts), self._reason()),
+            )
+        elif self._early >= _ENOUGH:
+            self._is_over = True
+            _logger.warning(
+                "%d rounds were told before they were trained: what is told is of the setting of the "
+                "round before. Train the round first, then measure and tell.",
+                self._early,
             )
         if self._is_over:
             unwatch(self)

@@ -1,6 +1,6 @@
-"""An optimizer that trains a network that goes back, and does not go back with it, earns a warning.
+"""An optimizer that goes back without the network that it trains, or the reverse, earns a warning.
 
-Its moments are then those of a training that was undone.
+Its moments are then those of a training that was undone, or the training is not undone at all.
 """
 
 import logging
@@ -31,26 +31,35 @@ class OutsideOptimizers:
     def __init__(self, parts: Iterable[Any], advice: str) -> None:
         self._parts, self._advice = list(parts), advice
         self.has_warned = False
-        networks = [part for part in self._parts if isinstance(part, nn.Module)]
-        self._trained = {id(p) for network in networks for p in network.parameters()}
         watch(self)
 
     def note(self, optimizer: Optimizer) -> None:
-        """Note a step; warn once if the optimizer trains a network and does not go back with it."""
-        groups = optimizer.param_groups
-        trains = any(id(p) in self._trained for group in groups for p in group["params"])
-        if not (trains and _has_moments(optimizer)):
-            return
-        if any(may_restore(part, optimizer) for part in self._parts):
-            return
+        """Note a step; warn once if either the optimizer or all that it trains is among the parts."""
+        networks = [part for part in self._parts if isinstance(part, nn.Module)]
+        trained = {id(p) for network in networks for p in network.parameters()}  # as it is now
+        own = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        if own & trained:
+            if _has_moments(optimizer) and not any(may_restore(p, optimizer) for p in self._parts):
+                self._warn(
+                    optimizer,
+                    "trains a network that goes back to earlier states, and does not go back with it, "
+                    "for it is not among the parts.",
+                )
+        elif (
+            own
+            and any(is_its_own(part, optimizer) for part in self._parts)
+            and all(map(_is_known, self._parts))
+        ):
+            self._warn(
+                optimizer,
+                "is among the parts and goes back to earlier states; what it trains is not, and goes on.",
+            )
+
+    def _warn(self, optimizer: Optimizer, what: str) -> None:
         self.has_warned = True
         self.end()
-        _logger.warning(
-            "%s trains a network that goes back to earlier states, and does not go back with it, for it "
-            "is not among the parts. Make it once, and name all that training changes: %s.",
-            type(optimizer).__name__,
-            self._advice,
-        )
+        advice = "Make it once, and name all that training changes"
+        _logger.warning("%s %s %s: %s.", type(optimizer).__name__, what, advice, self._advice)
 
     def end(self) -> None:
         """Watch no longer."""
@@ -65,6 +74,14 @@ def _has_moments(optimizer: Optimizer) -> bool:
 
 def may_restore(part: Any, optimizer: Optimizer) -> bool:
     """Return whether a part may restore an optimizer; only of torch's own kinds it is known that not."""
-    if part is optimizer or getattr(part, "param_groups", None) is optimizer.param_groups:
-        return True
-    return not isinstance(part, nn.Module | LRScheduler | Optimizer | GradScaler | Generator)
+    return is_its_own(part, optimizer) or not _is_known(part)
+
+
+def is_its_own(part: Any, optimizer: Optimizer) -> bool:
+    """Return whether a part is an optimizer, or wraps it."""
+    return part is optimizer or getattr(part, "param_groups", None) is optimizer.param_groups
+
+
+def _is_known(part: Any) -> bool:
+    """Return whether it is known what a part restores, as of torch's own kinds."""
+    return isinstance(part, nn.Module | LRScheduler | Optimizer | GradScaler | Generator)

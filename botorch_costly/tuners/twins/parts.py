@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -11,8 +12,10 @@ from torch.optim.lr_scheduler import LRScheduler
 from botorch_costly.ask_tell.generators import global_generators, set_global_generators
 from botorch_costly.device import check_device
 from botorch_costly.errors import RestoreError, StateMismatchError, check
+from botorch_costly.rewards.fingerprint import are_others, fingerprint_of
 from botorch_costly.states import Stateful, check_states_of, copied, kinds_of
 
+_logger = logging.getLogger(__name__)
 Component = Stateful | torch.Generator
 
 
@@ -41,16 +44,34 @@ class Parts:
             check(stateful and not isinstance(component, type), "parts", expected, component)
         self.components = components
         self._device = None if device is None else check_device(device)
+        self._expected: Any = None  # fingerprint of the networks that were saved with a loaded run
 
     @property
     def have_scheduler(self) -> bool:
         """Whether there is a scheduler of learning rates among them."""
         return any(isinstance(component, LRScheduler) for component in self.components)
 
-    @property
-    def kinds(self) -> list[str]:
-        """Names of their classes, as a state records them."""
-        return kinds_of(self.components)
+    def described(self) -> dict[str, Any]:
+        """Return names of their classes and a fingerprint of the networks, as a state records them."""
+        fingerprint = fingerprint_of(self.components)
+        known = {} if fingerprint is None else {"fingerprint": fingerprint}
+        return {"parts": kinds_of(self.components), **known}
+
+    def expect(self, fingerprint: Any) -> None:
+        """Expect the networks that were saved with a run, None if it is not known which."""
+        self._expected = fingerprint
+
+    def warn_if_not_loaded(self) -> None:
+        """Warn once if the networks are others than those that were saved with a run that was loaded."""
+        if self._expected is not None and are_others(
+            self._expected, fingerprint_of(self.components)
+        ):
+            _logger.warning(
+                "The networks have other parameters than when this run was saved: the file of a session "
+                "alone has no state of them. Save and load them with it, as in save(path, "
+                "session=session, network=network, optimizer=optimizer)."
+            )
+        self._expected = None
 
     def copied(self) -> list[Any]:
         """Return copies of the states of parts and generators that share no tensor with them."""

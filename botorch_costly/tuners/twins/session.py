@@ -17,7 +17,6 @@ from botorch_costly.errors import (
     check,
     shortened,
 )
-from botorch_costly.parameters import Scheduled
 from botorch_costly.records import Observation, Plain, TwinDecision
 from botorch_costly.rewards.applied_rates import AppliedRates
 from botorch_costly.rewards.idle_rounds import IdleRounds
@@ -29,7 +28,7 @@ from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
 from botorch_costly.tuners.twins.parts import Component, Parts
 from botorch_costly.tuners.twins.run_length import StepCounter
 from botorch_costly.tuners.twins.tuner import TwinTuner
-from botorch_costly.tuners.twins.warm_up import rate_of
+from botorch_costly.tuners.twins.warm_up import plays_a_schedule, rate_of
 
 _logger = logging.getLogger(__name__)
 _ADVICE = "Session(space, horizon, network, optimizer, ..)"
@@ -149,7 +148,7 @@ class Session(Around[TwinDecision]):
         self.tuner, self._parts = tuner, Parts(parts, device)
         self._outside, self._rates = OutsideOptimizers(parts, _ADVICE), AppliedRates(parts)
         self._idle = IdleRounds(parts, self._outside)
-        if _plays_a_schedule(tuner) and self._parts.have_scheduler:
+        if plays_a_schedule(tuner.space) and self._parts.have_scheduler:
             _logger.warning(
                 "A scheduler is among the parts, and the tuner lets the learning rate fall at the end, "
                 "too. Tune Scheduled(low, high, base='constant') and let your scheduler do it."
@@ -193,6 +192,7 @@ class Session(Around[TwinDecision]):
         self._check_position()
         self._check_length()
         self._check_training()
+        self._parts.warn_if_not_loaded()
         # Now rather than at the end: nothing between a decision and its return can be interrupted.
         best = [] if self._best is None else [self._best["state"]]
         self._parts.drop_all_but([*self.tuner.kept.values(), *best])
@@ -295,8 +295,8 @@ class Session(Around[TwinDecision]):
     def tell(self, decision: TwinDecision, metric: float, **details: Any) -> Observation:
         """Hand in the metric after a round; arguments and errors of ``TwinTuner.tell``."""
         observation = self.tuner.tell(decision, metric, **details)
-        # After an earlier round the parts are already in another state.
-        is_latest = decision.round == len(self.tuner.decisions) - 1
+        is_latest = decision.round == len(self.tuner.decisions) - 1  # the parts are in its state
+        self._idle.note_reading(is_latest=is_latest)
         if self._keeps_best and is_latest and observation.reward is not None:
             self._keep_if_best(observation.reward)
         return observation
@@ -364,7 +364,7 @@ class Session(Around[TwinDecision]):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the tuner, with its kept states; save the parts separately."""
-        state = {"tuner": self.tuner.state_dict(), "parts": self._parts.kinds}
+        state = {"tuner": self.tuner.state_dict(), **self._parts.described()}
         return state if self._best is None else {**state, "best": dict(self._best)}
 
     @outside_inference()
@@ -387,14 +387,9 @@ class Session(Around[TwinDecision]):
         check(whole, "state: best", "a metric and a state", best, StateMismatchError)
         self._parts.check_kept(state["tuner"], best, state.get("parts"))
         self.tuner.load_state_dict(state["tuner"], changed=changed)
+        self._parts.expect(state.get("fingerprint"))
         self._best, self._position, self._counter = best, None, None
 
 
 class _NoWayBackError(Exception):
     """A decision to keep a state or to go back to one cannot be carried out."""
-
-
-def _plays_a_schedule(tuner: TwinTuner) -> bool:
-    parameters = dict(tuner.space.parameters)
-    rates = [parameters[name] for name in tuner.space.rates]
-    return any(not isinstance(rate, Scheduled) or rate.base != "constant" for rate in rates)

@@ -10,6 +10,9 @@ from typing import Any
 from torch import Tensor
 from torch.optim import Optimizer
 
+from botorch_costly.parameters import Scheduled
+from botorch_costly.space import SearchSpace
+
 _STEADY = 0.01  # growth in a round up to which a rate counts as steady
 _LONGEST = 0.2  # share of the run after which the rate is searched even if it still rises
 
@@ -53,3 +56,10 @@ class WarmUp:
             return False
         known = not (math.isnan(rate) or math.isnan(self.before))
         return rate > (1 + _STEADY) * self.before if known else None
+
+
+def plays_a_schedule(space: SearchSpace) -> bool:
+    """Return whether a learning rate of a space is played as a course over the run."""
+    parameters = dict(space.parameters)
+    rates = [parameters[name] for name in space.rates]
+    return any(not isinstance(rate, Scheduled) or rate.base != "constant" for rate in rates)
