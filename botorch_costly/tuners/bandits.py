@@ -128,8 +128,9 @@ class BanditStrategy(AskedStrategy):
         complete = all(outcome.round in self._advised for outcome in rewarded)
         estimated = RewardRange.from_rewards(rewards) if self._estimates and complete else assumed
         strategy = self._player.policy.strategy
-        # A range that is given matters to a strategy that clips rewards alone.
-        matters = strategy.assumes_range if self._estimates else strategy.bounded
+        # A given range is wrong if it holds no reward; else it matters to a strategy that clips alone.
+        is_wrong = not any(assumed.low <= reward <= assumed.high for reward in rewards)
+        matters = strategy.assumes_range if self._estimates else is_wrong or strategy.bounded
         if matters and not self._has_warned:
             self._has_warned = True
             advice = "say where they lie: rewards=RewardRange(low, high)"
@@ -213,6 +214,9 @@ class BanditTuner(GainOptimizer[Decision]):
         size = space.size or 0 if isinstance(space, SearchSpace) and space.is_finite else 0
         expected = f"a finite SearchSpace with 2 to {_MOST_ARMS} configurations"
         check(2 <= size <= _MOST_ARMS, "space", expected, space, InvalidSpaceError)
+        if horizon is not None and isinstance(horizon, int) and horizon < size:
+            message = "Of %d configurations at least %d are never played in %d rounds."
+            _logger.warning(message, size, size - horizon, horizon)
         policy = BanditPolicy(
             type(self).__name__,
             GPUCB() if strategy is None else strategy,

@@ -186,9 +186,24 @@ def test_a_range_that_was_said_stays_and_rewards_of_another_are_reported(caplog)
 
 @pytest.mark.parametrize("strategy", [UCB1(), Softmax(), EpsilonGreedy(), GPUCB()], ids=repr)
 def test_a_range_that_was_said_is_a_unit_where_nothing_is_clipped(strategy, caplog):
+    """It stays, and is named once if no reward lies in it: a query then looks as if it told little."""
     tuner = played(strategy, 60.0, rewards=RewardRange(0.0, 1.0))
     assert tuner._strategy._player.policy.rewards == RewardRange(0.0, 1.0)
+    assert len(caplog.records) == 1
+    assert "are none of a range from 0 to 1" in caplog.text
+
+
+def test_a_range_that_holds_most_rewards_earns_no_warning(caplog):
+    played(GPUCB(), 1.5, rewards=RewardRange(0.0, 1.0))
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize(("rounds", "warnings"), [(1, 1), (2, 1), (3, 0), (40, 0), (None, 0)])
+def test_fewer_rounds_than_arms_are_named(rounds, warnings, caplog):
+    space = bc.SearchSpace({"arm": bc.Choice(["a", "b", "c"])})
+    bc.BanditTuner(space, rounds, query=AlwaysQuery())
+    assert len(caplog.records) == warnings
+    assert all("at least" in message for message in caplog.messages)
 
 
 def test_a_prior_that_is_not_fitted_needs_a_range(caplog):

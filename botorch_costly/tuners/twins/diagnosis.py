@@ -114,8 +114,7 @@ class TwinDiagnosis:
         ]
 
     def _lead(self) -> str:
-        unknown = math.isnan(self.gained)
-        if unknown:
+        if math.isnan(self.gained) or self.paid is None:
             return ""
         lower, which = 1 - math.exp(-abs(self.gained)), "lower" if self.gained >= 0 else "higher"
         return f", and the loss should be {lower:.1%} {which} than with the start"

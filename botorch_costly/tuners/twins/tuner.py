@@ -275,8 +275,8 @@ class TwinTuner(Frame[TwinDecision, Observation]):
                 f"{rounds}{of} rounds of compute, {self.given_back} of them given back",
                 f"{self.queries} queries{share}, {self.failed_queries} of them failed",
                 *self._on_the_clock(),
-                f"without exploring the loss at the end would be "
-                f"{1 - math.exp(-self.exploration_cost):.1%} lower",
+                f"those given back cost {1 - math.exp(-self.exploration_cost):.1%} of the loss at the "
+                "end; diagnose() says whether they have paid",
                 f"start: {config_text(self.space.decode(self._start))}",
                 f"incumbent: {config_text(self.incumbent)}",
             ]

@@ -183,3 +183,11 @@ def test_rounds_that_are_few_and_long_are_to_be_divided(horizon, steps, says, ca
     said = [r.getMessage() for r in caplog.records if "few hundred shorter" in r.getMessage()]
     assert len(said) == says
     assert all(f"{horizon} rounds" in message and f"{steps} steps" in message for message in said)
+
+
+@pytest.mark.parametrize("name", ["train_round", "validate"])
+def test_what_is_no_function_is_refused_by_name(name):
+    network = torch.nn.Linear(1, 1)
+    functions = {"train_round": lambda lr: None, "validate": lambda: 1.0, name: 0.5}
+    with pytest.raises(errors.InvalidArgumentError, match=f"{name}: Expected a function"):
+        bc.tune(*functions.values(), bc.SearchSpace({"lr": bc.Scheduled(1e-4, 1e-1)}), 300, network)
