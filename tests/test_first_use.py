@@ -12,6 +12,7 @@ import pytest
 import botorch_costly as bc
 import botorch_costly.tuners
 from botorch_costly.first_use import on_first_use
+from tests.cases import slow
 
 HEAVY = {"torch", "botorch", "gpytorch", "linear_operator", "numpy", "scipy", "pandas", "sklearn"}
 OPTIONAL = {
@@ -35,8 +36,11 @@ def test_an_import_alone_loads_no_library():
     assert loaded & (HEAVY | OPTIONAL) == set()
 
 
-def test_all_public_names_load_no_optional_library():
-    loaded = loaded_by("from botorch_costly import *; OnlineTuner, tune")
+MODULES = "import botorch_costly as bc; bc.acquisition.UCB, bc.tuners.online.OnlineTuner"
+
+
+def test_modules_are_reached_by_their_package_and_no_public_name_loads_an_optional_library():
+    loaded = loaded_by(f"{MODULES}\nfrom botorch_costly import *; OnlineTuner, tune")
     assert "botorch" in loaded
     assert loaded & (OPTIONAL | {"pandas", "sklearn"}) == set()
 
@@ -116,7 +120,9 @@ assert failures == [], failures
 """
 
 
-@pytest.mark.parametrize("names", [("OnlineTuner", "TransferOptimizer"), ("tuners", "OnlineTuner")])
+@pytest.mark.parametrize(
+    "names", [("OnlineTuner", "TransferOptimizer"), slow((("tuners", "OnlineTuner"),))]
+)
 def test_two_threads_may_use_names_first(names):
     assert "botorch" in loaded_by(THREADS.replace("{names}", repr(names)))
 
@@ -130,11 +136,6 @@ def test_no_import_of_a_module_waits_for_a_first_use():
                 if isinstance(node, ast.ImportFrom) and node.module == package.__name__:
                     names = {alias.name for alias in node.names} & set(package.__all__)
                     assert names == set(), f"{path.relative_to(folder)}, line {node.lineno}"
-
-
-def test_modules_are_reached_by_their_package():
-    code = "import botorch_costly as bc; print(bc.acquisition.UCB, bc.tuners.online.OnlineTuner)"
-    assert "botorch" in loaded_by(code)
 
 
 def test_a_name_is_looked_up_once(monkeypatch):

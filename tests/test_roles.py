@@ -9,6 +9,7 @@ import pytest
 import botorch_costly as bc
 from botorch_costly.errors import InvalidSpaceError, StateMismatchError
 from botorch_costly.roles import role_by_name
+from tests.cases import slow
 
 RATES = """lr learning_rate eta base_lr peak_lr max_lr init_lr lr0 optimizer.lr lr_head head/lr lr_mult
 lr_scale learningRate LearningRate learning-rate LR adamLR lr_1 group_0.lr log_lr step_size
@@ -102,7 +103,12 @@ def decisions(name, **options):
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("peak_lr", {}), ("lr_mult", {}), ("optimizer.lr", {}), ("speed", {"role": "learning_rate"})],
+    [
+        slow(("peak_lr", {})),
+        slow(("lr_mult", {})),
+        ("optimizer.lr", {}),
+        ("speed", {"role": "learning_rate"}),
+    ],
 )
 def test_online_decisions_do_not_hang_on_how_a_rate_is_spelled(name, options):
     assert decisions(name, **options) == decisions("lr")

@@ -21,6 +21,7 @@ NOTEBOOKS = sorted((ROOT / "tutorials").glob("*.ipynb"))
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # The first starts processes, which import everything anew; each of the others takes four seconds.
 SLOW = {
+    "transfer",
     "distributed",
     "augmentation",
     "learning_curves",

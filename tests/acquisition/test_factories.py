@@ -8,6 +8,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly.acquisition import LogBeta, TimeVaryingUCB, as_factory
 from botorch_costly.errors import InvalidArgumentError
+from tests.cases import slow
 
 SPACE = bc.SearchSpace({"x": bc.Real(0, 1), "y": bc.Real(0, 1)})
 
@@ -43,7 +44,7 @@ def test_a_callable_of_a_user_decides_as_the_factory_that_does_what_it_does():
     assert asked[-1] == 13
 
 
-@pytest.mark.parametrize("acquisition", [bc.LogEI(), bc.PI(), bc.UCB(9.0), bc.UCB(LogBeta())])
+@pytest.mark.parametrize("acquisition", [slow(bc.LogEI()), bc.PI(), bc.UCB(9.0), bc.UCB(LogBeta())])
 def test_other_acquisition_functions_go_elsewhere(acquisition):
     assert played(acquisition) != played(bc.UCB(beta=1.0))
 

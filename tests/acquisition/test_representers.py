@@ -12,6 +12,7 @@ from botorch_costly.acquisition.representers import MEASURES, _best_of_draws, lo
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.models import HyperparameterEnsemble
 from botorch_costly.numerics.ep import log_prob_min
+from tests.cases import quick
 
 pytestmark = pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
 
@@ -37,7 +38,7 @@ def draw(model, num, measure, **options):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize("num", [1, 5, 50])
+@pytest.mark.parametrize("num", quick([1, 5, 50], 1, 5))
 def test_points_are_inside_different_and_fixed_where_they_are_to_be(ensemble, measure, num):
     bounds = torch.tensor([[0.0, -2.0, 0.0], [1.0, 3.0, 1.0]], **NUMBERS)
     generator = torch.Generator().manual_seed(0)
@@ -104,7 +105,7 @@ class FixedPosterior(torch.nn.Module):
         return self.given
 
 
-@pytest.mark.parametrize("maximize", [True, False])
+@pytest.mark.parametrize("maximize", quick([True, False], False))
 def test_a_draw_is_best_as_often_as_the_probability_says(maximize):
     mean = torch.tensor([[0.0, 0.5, 1.0, 0.2], [0.3, 0.0, 0.0, 1.0]], **NUMBERS)
     sd = torch.tensor([[1.0, 0.5, 0.3, 1.5], [0.2, 1.0, 0.4, 0.1]], **NUMBERS)

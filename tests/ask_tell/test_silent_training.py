@@ -11,6 +11,7 @@ from botorch_costly.integrations.loggers import LoggedTuner
 from botorch_costly.rewards import GainReward, GuardedReward
 from botorch_costly.rewards.applied_rates import AppliedRates
 from botorch_costly.rewards.good_state import GoodState
+from tests.cases import slow
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-5, 1e-1, log=True), "dropout": bc.Real(0.0, 0.5)})
 ROUNDS, STEPS = 40, 20
@@ -171,7 +172,7 @@ class Opaque:
     [
         (Training(torch.optim.SGD), lambda t: (t.network,)),  # which has no moments
         (Training(), lambda t: (t.network, Wrapper(t.optimizer))),
-        (Training(), lambda t: (t.network, Opaque(t.optimizer))),
+        slow((Training(), lambda t: (t.network, Opaque(t.optimizer)))),
         (Training(), lambda t: (nn.Linear(2, 2), Training().optimizer)),  # of another network
     ],
     ids=["plain", "wrapped", "opaque", "elsewhere"],

@@ -279,7 +279,7 @@ RULES = {
 }
 
 
-@pytest.mark.parametrize("rule", quick(RULES, "joint", "mixed price"))
+@pytest.mark.parametrize("rule", quick(RULES, "joint"))
 def test_any_strategy_goes_with_any_rule(rule):
     strategies = {name: strategy for name, (strategy, _) in PAIRS.items()}
     strategies["GP-UCB"] = bandits.GPUCB()

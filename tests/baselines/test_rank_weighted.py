@@ -10,6 +10,7 @@ from botorch.optim import optimize_acqf
 
 from botorch_costly.baselines import RankWeightedGP
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
+from tests.cases import quick
 from tests.models.related_tasks import ensemble, naive_posteriors, observed, points, process
 from tests.oracles import transfer as oracle
 
@@ -38,7 +39,7 @@ def naive_weights(tasks, model, draws, seed):
     return oracle.ensemble_weights(losses, [oracle.left_out_loss(f, y) for f in samples])
 
 
-@pytest.mark.parametrize("n", [3, 6])
+@pytest.mark.parametrize("n", quick([3, 6], 3))
 def test_weights_are_those_of_the_paper(tasks, n):
     target = process(n)
     weights = RankWeightedGP(tasks, target, draws=4000).weights

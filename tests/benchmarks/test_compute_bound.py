@@ -29,6 +29,7 @@ from botorch_costly.errors import (
     InvalidConfigError,
     StateMismatchError,
 )
+from tests.cases import quick
 
 RATE = Real(1e-5, 1e-1, log=True)
 
@@ -288,7 +289,14 @@ class TestMethods:
         assert 0 <= result.accuracy <= 1
         assert all(isinstance(v, int | float | None) for v in asdict(result).values())
 
-    @pytest.mark.parametrize("name", ["race", "bandit population", "halving", "best of four, wsd"])
+    @pytest.mark.parametrize(
+        "name",
+        quick(
+            ["race", "bandit population", "halving", "best of four, wsd"],
+            "race",
+            "bandit population",
+        ),
+    )
     def test_the_same_seed_gives_the_same_end(self, name):
         a, b, c = (METHODS[name](PICTURES, PICTURES.default, seed) for seed in (3, 3, 4))
         assert (a.loss, a.accuracy, a.rounds) == (b.loss, b.accuracy, b.rounds)

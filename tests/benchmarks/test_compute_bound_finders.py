@@ -24,6 +24,7 @@ from benchmarks.suite.compute_bound.works import narrower
 from botorch_costly.errors import HorizonExceededError, InvalidArgumentError
 from tests.benchmarks.test_compute_bound import TEXT, same_state
 from tests.benchmarks.test_compute_bound_programs import small
+from tests.cases import quick
 
 FOUND = ("greedy", "greedy, impatient", "adalrs", "finder, cosine", "narrow, then wide")
 SLOWLY = replace(TEXT, horizon=40, steps=2)
@@ -342,7 +343,11 @@ def run_on(problem, kinds):
         assert result.loss is None or 0 <= result.loss < math.inf
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+# Texts, pictures, rows and a network that begins trained: a method knows no more of a program.
+OF_EACH_KIND = ("character_mlp", "mnist_one_pass", "ratings", "fine_tuning_pictures", "vae")
+
+
+@pytest.mark.parametrize("name", quick(PROBLEMS, *OF_EACH_KIND))
 def test_they_run_on_every_program_within_their_compute(name):
     run_on(replace(small(name), horizon=12), FOUND)
 

@@ -11,9 +11,10 @@ from benchmarks.curves.play import SHARES, Ask, play, point_at
 from benchmarks.curves.tabular import FOUND
 from botorch_costly import Compression, CurveOptimizer
 from tests.benchmarks.test_curves import logged, rising
+from tests.cases import quick
 
 
-@pytest.mark.parametrize("name", LENGTHS)
+@pytest.mark.parametrize("name", quick(LENGTHS, "length"))
 def test_pairs_of_configuration_and_length_are_trained_from_scratch_and_once(name):
     problem = rising(n=12, longest=32)
     asked, points = logged(LENGTHS[name], problem, budget=12.0)
@@ -24,7 +25,7 @@ def test_pairs_of_configuration_and_length_are_trained_from_scratch_and_once(nam
     assert points[-1].regret < 0.1 * (problem.best - problem.worst)
 
 
-@pytest.mark.parametrize("name", LENGTHS)
+@pytest.mark.parametrize("name", quick(LENGTHS, "length, freeze-thaw"))
 def test_the_pair_with_the_largest_improvement_per_cost_is_next(name, monkeypatch):
     """A twin without BoTorch's acquisition function, model and cost: dense algebra, pair by pair."""
     beliefs = []

@@ -15,6 +15,7 @@ from benchmarks.suite.policies import FixedPolicy, RandomPolicy, TunedPolicy
 from benchmarks.suite.problems import digits_augmentation
 from benchmarks.suite.runner import Record, run_online
 from botorch_costly import ConfidenceQuery, Design, GuardedReward, OnlineTuner, Search
+from tests.cases import quick
 
 PROBLEM = digits_augmentation()
 COMMAND = [sys.executable, "-m", "benchmarks", "demo", "--one-run", "--rounds", "30", "--out"]
@@ -63,7 +64,7 @@ def test_queries_are_counted_and_only_queries_are_told():
     assert [r for r, _ in record.test_accuracy] == [5, 10, 15, 20, 25, 30]
 
 
-@pytest.mark.parametrize("kind", ["fixed", "random"])
+@pytest.mark.parametrize("kind", quick(["fixed", "random"], "random"))
 def test_policies_without_queries_resume_too(kind, tmp_path):
     def policy():
         space = PROBLEM.space

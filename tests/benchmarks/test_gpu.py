@@ -160,7 +160,7 @@ def test_nothing_is_begun_in_the_last_seconds(tmp_path, monkeypatch, capsys):
 
 
 def test_offline_optimizers_are_asked_in_both_places(tmp_path, capsys):
-    options = ["--optimizers", "TransferOptimizer", "--evaluations", "6", "--asks", "2"]
+    options = ["--optimizers", "TransferOptimizer", "--evaluations", "4", "--asks", "2"]
     assert main(["offline", *options, "--results", str(tmp_path)]) == 0
     (row,) = rows_of("offline", tmp_path)
     assert row["same"] == 2

@@ -17,7 +17,7 @@ from benchmarks.curves.live.decayed import Decayed, _teacher
 from benchmarks.curves.live.pictures import _network
 from benchmarks.curves.live.program import Length, advance
 from benchmarks.harness.record import rows_of, write_results
-from tests.cases import quick
+from tests.cases import quick, slow
 
 GOOD = {
     "cartpole": {"gamma": 0.98, "lr": 1e-3},
@@ -43,7 +43,7 @@ def test_a_training_repeats_itself_and_another_seed_does_not(program: str) -> No
 
 @pytest.mark.parametrize(
     ("program", "network"),
-    [("cartpole", "_network"), ("pendulum", "_actor"), ("reacher", "_actor")],
+    [("cartpole", "_network"), ("pendulum", "_actor"), slow(("reacher", "_actor"))],
 )
 def test_the_learning_rate_says_how_far_weights_go(program: str, network: str) -> None:
     def moved(factor: float) -> float:

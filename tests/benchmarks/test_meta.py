@@ -35,7 +35,7 @@ def family(monkeypatch):
     return "small"
 
 
-@pytest.mark.parametrize("method", quick(METHODS, "TransferOptimizer", "RM-GP-UCB"))
+@pytest.mark.parametrize("method", quick(METHODS, "RM-GP-UCB"))
 def test_each_method_chooses_each_configuration_at_most_once(method, family):
     row = benchmark.measure(benchmark.Run(family, "", method, 0))
     assert all(len(row[f"at {k}"]) == 2 for k in (1, 3, 5, 10))

@@ -14,6 +14,7 @@ from botorch_costly.optim.smooth import by_autograd
 from botorch_costly.tuners.transfer.belief import TargetData
 from botorch_costly.tuners.transfer.choice import TransferStrategy
 from botorch_costly.tuners.transfer.weighting import Acquisition
+from tests.cases import quick
 
 TINY = Cell("3x8", "RM-GP-UCB", 0)
 HERE = torch.tensor([0.5, 0.5, 0.5], dtype=torch.float64)
@@ -43,7 +44,7 @@ def test_every_third_task_says_the_opposite():
     assert transfer.value_at(points).shape == (5,)
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("rule", quick(RULES, "evidence", "RM-GP-TS"))
 def test_the_acquisition_function_that_is_looked_at_is_the_one_that_chose(rule):
     optimizer = TransferOptimizer(SPACE, transfer.earlier_tasks(TINY), robust=RULES[rule], seed=3)
     played = transfer._played(optimizer, optimizer.ask(), 4)

@@ -18,6 +18,7 @@ from benchmarks.subsets.tables import Table, language_models, support_vectors
 from benchmarks.suite.data import MissingDataError, Part
 from botorch_costly.problems import SubsetProblem
 from botorch_costly.tuners.subsets.belief import Sampling
+from tests.cases import quick
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "batch": bc.Real(8, 128, log=True)})
 SIZES = bc.SearchSpace(
@@ -39,7 +40,12 @@ def problem():
     return SubsetProblem(SPACE, SIZES, pairs, values, costs)
 
 
-@pytest.mark.parametrize("method", [name for name in METHODS if not name.startswith("MTBO")])
+AT_SIZES = [name for name in METHODS if not name.startswith("MTBO")]
+
+
+@pytest.mark.parametrize(
+    "method", quick(AT_SIZES, *(name for name in AT_SIZES if name != "Fabolas as published"))
+)
 def test_a_method_pays_for_what_it_asks_and_chooses_at_the_target(problem, method):
     made = METHODS[method](problem, 0)
     assert made.choice() in problem.targets

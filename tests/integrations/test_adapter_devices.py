@@ -41,7 +41,7 @@ def samplers():
     }
 
 
-@pytest.mark.parametrize("name", ["transfer", "subsets", "curves"])
+@pytest.mark.parametrize("name", quick(["transfer", "subsets", "curves"], "transfer", "curves"))
 @pytest.mark.parametrize("dtype", quick([torch.float64, torch.float32], torch.float32))
 def test_a_sampler_computes_as_it_is_told(name, dtype, samplers, tkwargs):
     optuna, made = samplers

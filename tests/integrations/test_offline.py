@@ -13,6 +13,7 @@ from botorch_costly.integrations.offline import (
     Ended,
     ValueTrials,
 )
+from tests.cases import quick, slow
 from tests.tuners.online.states import same
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "layers": bc.Integer(1, 5)})
@@ -44,7 +45,9 @@ def resumed(seed=0):
     return CurveTrials(optimizer, "epochs", shortest=1, longest=LONGEST)
 
 
-KINDS = pytest.mark.parametrize("make", [transfer, curves, resumed, subsets])
+KINDS = pytest.mark.parametrize(
+    "make", quick([transfer, curves, resumed, subsets], transfer, resumed, subsets)
+)
 
 
 def metric(setting, share=1.0):
@@ -233,7 +236,8 @@ def test_a_state_knows_the_trials_under_way(make):
 
 
 @pytest.mark.parametrize(
-    "damage", [{"open": "[[0, 99]]"}, {"open": "[0]"}, {"ended": "{"}, {"optimizer": {}}]
+    "damage",
+    [{"open": "[[0, 99]]"}, slow({"open": "[0]"}), {"ended": "{"}, slow({"optimizer": {}})],
 )
 def test_a_damaged_state_is_refused_and_nothing_is_lost(damage):
     trials, other = transfer(), transfer()

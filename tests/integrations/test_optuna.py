@@ -29,6 +29,7 @@ from botorch_costly.integrations.optuna import (  # noqa: E402
 )
 from botorch_costly.integrations.optuna.distributions import Distributions  # noqa: E402
 from botorch_costly.integrations.optuna.outcomes import CLAIM, Outcomes  # noqa: E402
+from tests.cases import slow  # noqa: E402
 from tests.integrations import optuna_program as program  # noqa: E402
 
 MIXED = {
@@ -220,7 +221,9 @@ def test_threads_and_copies(earlier):
         assert len(set(params)) == 4
 
 
-@pytest.mark.parametrize(("kind", "before"), [("transfer", 0), ("curves", 12), ("resumed", 12)])
+@pytest.mark.parametrize(
+    ("kind", "before"), [("transfer", 0), slow(("curves", 12)), ("resumed", 12)]
+)
 def test_two_that_ask_at_once_do_not_begin_alike(kind, before, monkeypatch, tmp_path):
     """Each reads the storage before the other has said what it will run."""
     monkeypatch.setattr(Outcomes, "_seconds", lambda self, trial: 1.0)

@@ -30,7 +30,7 @@ def quiet(monkeypatch):
 
 def test_a_study_that_goes_on_is_a_plain_optimizer_that_resumes(tmp_path):
     study = optuna.create_study(sampler=program.resumed())
-    study.optimize(partial(program.objective_with_checkpoints, tmp_path), n_trials=14)
+    study.optimize(partial(program.objective_with_checkpoints, tmp_path), n_trials=11)
     twin, asked, told_by = bc.CurveOptimizer(SPACE, 9, maximize=False), [], {}
     for trial in study.trials:
         decision = twin.ask()

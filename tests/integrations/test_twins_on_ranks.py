@@ -11,6 +11,7 @@ import torch
 
 from botorch_costly.errors import RestoreError
 from botorch_costly.integrations.ranks import Ranks
+from tests.cases import quick
 from tests.integrations.twin_fits import Average, Fit
 from tests.integrations.twins import HORIZON, STEPS
 
@@ -75,7 +76,7 @@ def test_each_rank_restores_its_own_states(warned):
     assert warned() == []
 
 
-@pytest.mark.parametrize("failing", [0, 1])
+@pytest.mark.parametrize("failing", quick([0, 1], 1))
 def test_if_one_rank_cannot_copy_its_state_all_play_the_incumbent(failing, warned):
     def play(rank, fit, part):
         fit.train(20 * STEPS)
@@ -92,7 +93,7 @@ def test_if_one_rank_cannot_copy_its_state_all_play_the_incumbent(failing, warne
     assert ("rank 1" in line) == (failing == 1)
 
 
-@pytest.mark.parametrize("failing", [0, 1])
+@pytest.mark.parametrize("failing", quick([0, 1], 1))
 def test_if_one_rank_cannot_restore_its_state_no_rank_has_changed(failing):
     def play(rank, fit, part):
         fit.train(2 * STEPS)

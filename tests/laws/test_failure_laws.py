@@ -1,5 +1,6 @@
 """What failed, low and wild values do to an offline optimizer: they say "bad here", and set no scale."""
 
+import itertools
 import math
 from functools import cache
 
@@ -58,7 +59,7 @@ def test_the_search_goes_on_elsewhere(name, first):
 
 
 @pytest.mark.parametrize("pair", [("low", "lower"), ("high", "higher")])
-@pytest.mark.parametrize("number", [0, 5])
+@pytest.mark.parametrize("number", quick([0, 5], 0))
 def test_the_size_of_a_wild_value_does_not_matter(name, pair, number):
     small, large = (played(name, size, number)[1] for size in pair)
     assert [where(one) for one in small[:8]] == [where(one) for one in large[:8]]
@@ -71,8 +72,10 @@ def test_a_failure_counts_as_a_low_value(name):
     assert [where(one) for one in low[:4]] == [where(one) for one in failed[:4]]
 
 
-@pytest.mark.parametrize("first", _LOW)
-@pytest.mark.parametrize("number", [0, 5])
+@pytest.mark.parametrize(
+    ("first", "number"),
+    quick(itertools.product(_LOW, [0, 5]), *((first, 0) for first in _LOW), ("failed", 5)),
+)
 def test_what_failed_is_not_recommended(name, first, number):
     optimizer, asked = played(name, first, number)
     others = [dict(one.config) for k, one in enumerate(asked) if k != number]

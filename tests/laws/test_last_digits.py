@@ -105,7 +105,11 @@ MAKERS: dict[str, Callable[[float], Any]] = {
 
 @pytest.mark.filterwarnings("ignore")  # the values are no curves
 @pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize("digits", [ELSEWHERE, 2 - ELSEWHERE], ids=["larger", "smaller"])
+@pytest.mark.parametrize(
+    "digits",
+    [ELSEWHERE, pytest.param(2 - ELSEWHERE, marks=pytest.mark.slow)],
+    ids=["larger", "smaller"],
+)
 def test_a_run_goes_on_where_last_digits_differ(name, digits):
     here, there = MAKERS[name](1.0), MAKERS[name](digits)
     play(here, 5)

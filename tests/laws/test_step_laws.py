@@ -8,6 +8,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly.tuners.online.trust_region import StepLimits
 from botorch_costly.tuners.twins.candidates import weakened
+from tests.cases import quick
 from tests.laws.optimizer_runs import step, through_a_file
 from tests.registry import optimizers
 
@@ -43,7 +44,9 @@ OVER_NUMBERS = {
 }
 
 
-@pytest.mark.parametrize("name", OVER_NUMBERS)
+@pytest.mark.parametrize(
+    "name", quick(OVER_NUMBERS, *(name for name in OVER_NUMBERS if name in optimizers.BY_DEFAULT))
+)
 def test_all_suggestions_are_on_the_steps(name, monkeypatch):
     monkeypatch.setattr(optimizers, "_SPACE", STEPPED)
     case = OVER_NUMBERS[name]

@@ -19,13 +19,14 @@ SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "depth": bc.Integer
 ARMS = bc.SearchSpace({"arm": bc.Choice(["left", "middle", "right"])})
 STUDY = bc.Task([{"lr": 10.0**-k, "depth": k} for k in (1, 2, 3, 4)], [0.1, 0.4, 0.2, 0.3])
 FEW = bc.Search(num_restarts=4)
+ROUGH = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20, first=8)
 KINDS = {
     "OnlineTuner": lambda **options: bc.OnlineTuner(SPACE, search=FEW, **options),
     "TwinTuner": lambda **options: bc.TwinTuner(SPACE, **options),
     "BanditTuner GPUCB": lambda **options: bc.BanditTuner(ARMS, **options),
     "PopulationTuner": lambda **options: bc.PopulationTuner(SPACE, members=3, **options),
     "CurveOptimizer": lambda **options: bc.CurveOptimizer(SPACE, 9, search=FEW, **options),
-    "SubsetOptimizer": lambda **options: bc.SubsetOptimizer(SPACE, **options),
+    "SubsetOptimizer": lambda **options: bc.SubsetOptimizer(SPACE, sampling=ROUGH, **options),
     "TransferOptimizer": lambda **options: bc.TransferOptimizer(SPACE, [STUDY], **options),
     "FixedTuner": lambda **options: bc.FixedTuner(ARMS, {"arm": "left"}, **options),
     "RandomTuner": lambda **options: bc.RandomTuner(ARMS, **options),

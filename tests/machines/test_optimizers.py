@@ -14,6 +14,7 @@ from hypothesis.stateful import (
 )
 
 from botorch_costly.errors import AlreadyToldError, HorizonExceededError
+from tests.cases import quick
 from tests.machines.abuse import (
     BAD_NUMBERS,
     GARBAGE,
@@ -22,7 +23,7 @@ from tests.machines.abuse import (
     run_machine,
     through_a_file,
 )
-from tests.registry.optimizers import OPTIMIZERS
+from tests.registry.optimizers import BY_DEFAULT, OPTIMIZERS
 from tests.tuners.online.states import same
 
 WHICH = st.integers(0, 10**6)  # of several suggestions, modulo their number
@@ -171,7 +172,11 @@ def machine_of(name):
     return type(name, (OptimizerMachine,), {"case": OPTIMIZERS[name], "name": name})
 
 
-@pytest.mark.parametrize("name", OPTIMIZERS)
+# Their choices have states of their own: which of a list is left.
+FROM_A_LIST = ("CurveOptimizer of candidates", "SubsetOptimizer of candidates")
+
+
+@pytest.mark.parametrize("name", quick(OPTIMIZERS, *BY_DEFAULT, *FROM_A_LIST))
 def test_an_optimizer_takes_any_order_of_calls(name):
     run_machine(machine_of(name), examples=2, steps=15)
 

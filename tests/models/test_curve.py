@@ -20,6 +20,7 @@ from botorch_costly.models.curve import LEAST_LENGTHSCALE, z_scores
 from botorch_costly.numerics import augmentation
 from botorch_costly.numerics.compression import sigmoid_weights
 from botorch_costly.transforms import CurveCompression
+from tests.cases import quick
 from tests.oracles import augmentation as oracle
 
 LONGEST = 20
@@ -172,8 +173,18 @@ def test_given_weights_are_not_learnt(generator, weighting):
     torch.testing.assert_close(model.scores().detach(), before)
 
 
-@pytest.mark.parametrize(("curves", "most"), [(None, 4), ([7], 15), ([11, 1, 5, 2], 9)])
-@pytest.mark.parametrize("largest", [8.0, 16.0, 20.0])
+FEW = [(None, 4), ([7], 15), ([11, 1, 5, 2], 9)]  # curves that get points, and how many
+
+
+@pytest.mark.parametrize(
+    ("curves", "most", "largest"),
+    quick(
+        [(*few, largest) for few in FEW for largest in (8.0, 16.0, 20.0)],
+        (*FEW[0], 8.0),
+        (*FEW[1], 20.0),
+        (*FEW[2], 16.0),
+    ),
+)
 def test_points_are_added_where_least_is_known(model, curves, most, largest):
     fuller = model.augmented(curves, most, largest)
     slow = oracle.augmented(model, most, largest, curves)

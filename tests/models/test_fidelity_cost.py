@@ -7,6 +7,7 @@ import torch
 
 from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.models.fidelity_cost import FidelityCost
+from tests.cases import quick
 from tests.oracles import fidelity_cost as oracle
 
 RANGE = math.log(512)
@@ -27,7 +28,12 @@ def power_law(X, power=1.0, floor=0.0):
     return floor + (10 ** (X[:, :1] - 0.5)) * log_shares(X[:, -1:]).mul(power).exp()
 
 
-@pytest.mark.parametrize("after", ["no studies", "a study", "a study of other costs"])
+@pytest.mark.parametrize(
+    "after",
+    quick(
+        ["no studies", "a study", "a study of other costs"], "no studies", "a study of other costs"
+    ),
+)
 def test_it_predicts_as_the_naive_twin_does(after, generator):
     X = torch.rand(9, 4, generator=generator, dtype=torch.float64)
     lowest = torch.tensor([-RANGE, -2.0], dtype=torch.float64)

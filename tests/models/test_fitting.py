@@ -15,7 +15,7 @@ from botorch_costly.models import TimeVaryingGP, fitting
 from botorch_costly.models.fitting import Hyperparameters, fit, priors_and_bounds
 from botorch_costly.models.time_varying import default_space_kernel
 from botorch_costly.numerics.radial import FAMILIES, SMOOTHNESS
-from tests.cases import quick
+from tests.cases import quick, slow
 from tests.counting import least_successes
 from tests.oracles import evidence as oracle
 
@@ -92,8 +92,10 @@ def test_the_report_is_of_what_is_returned(family, learnt):
     assert 0 < report.seconds < 60
 
 
-@pytest.mark.parametrize("learnt", [True, False])
-@pytest.mark.parametrize(("n", "dim"), [(15, 1), (25, 3)])
+@pytest.mark.parametrize(
+    ("learnt", "n", "dim"),
+    [(True, 15, 1), (False, 25, 3), slow((False, 15, 1)), slow((True, 25, 3))],
+)
 def test_it_is_as_probable_as_what_botorch_finds(learnt, n, dim):
     for seed in range(3):
         inputs, targets = drifting(n, dim, seed)

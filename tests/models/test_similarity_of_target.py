@@ -12,6 +12,7 @@ from botorch_costly.models import (
     similarity_of_target as of_target,
 )
 from botorch_costly.models.transfer import features, units_of
+from tests.cases import quick
 from tests.models.alike_tasks import alike_tasks, believed_similarity, points, truth
 from tests.oracles import tasks as oracle
 
@@ -42,7 +43,7 @@ def moves(adapted, similarity):
     return [math.log(float(first) / float(two)) for first, two in pairs]
 
 
-@pytest.mark.parametrize("target", [truth, other])
+@pytest.mark.parametrize("target", quick([truth, other], other))
 def test_no_similarity_nearby_is_more_probable(target, tasks, similarity, tkwargs):
     X = points(COUNT, 11, tkwargs)
     Y = target(X)

@@ -13,6 +13,7 @@ from gpytorch.means import ConstantMean
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.models import StreamingGP, TimeVaryingGP
 from botorch_costly.numerics.stationary import Stationary
+from tests.cases import quick
 
 NOISE = 0.1
 EXACT = {"rtol": 1e-8, "atol": 1e-8}
@@ -66,7 +67,7 @@ def assert_same_state(model, before):
         assert same, name
 
 
-@pytest.mark.parametrize("jumble", [0.0, 30.0])
+@pytest.mark.parametrize("jumble", quick([0.0, 30.0], 30.0))
 def test_a_thousand_observations_are_the_rows_that_are_left(jumble):
     X, Y = observations(1000, jumble=jumble)
     model = feed(belief(0.1, tolerance=1e-4), X, Y)
@@ -84,7 +85,7 @@ def test_a_thousand_observations_are_the_rows_that_are_left(jumble):
         torch.testing.assert_close(a, b, **EXACT)
 
 
-@pytest.mark.parametrize("tolerance", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("tolerance", quick([1e-3, 1e-6, 1e-9], 1e-3))
 def test_what_is_dropped_hardly_mattered(tolerance):
     """Dropping raises no variance by more than a share tolerance / (noise * forgetting).
 

@@ -64,7 +64,7 @@ def test_more_draws_are_closer():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("points", [6, 24])
+@pytest.mark.parametrize("points", quick([6, 24], 6))
 def test_derivatives_are_finite_differences(kind, points):
     mean, cov = problem_of(kind, points, 2)
     mean = mean + 0.1 * torch.sin(7 * torch.arange(points))  # of equal means any may come first

@@ -6,6 +6,7 @@ import torch
 from botorch_costly.numerics import signal
 from botorch_costly.numerics.drift import retention
 from botorch_costly.numerics.signal import explained
+from tests.cases import quick
 from tests.oracles import signal as oracle
 
 
@@ -42,7 +43,7 @@ def test_it_matches_the_definition(n, seed):
     assert ours == pytest.approx(naive, rel=1e-8, abs=1e-10)
 
 
-@pytest.mark.parametrize("level", [0.0, 0.48])
+@pytest.mark.parametrize("level", quick([0.0, 0.48], 0.48))
 def test_chance_is_not_taken_for_configurations(level):
     points, times = points_and_times(100, 0)
     lag = (times.unsqueeze(-1) - times).abs()
@@ -64,7 +65,7 @@ def test_progress_of_training_is_not_taken_for_configurations():
         assert actual.signal < 0.1
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.1])
+@pytest.mark.parametrize("rate", quick([0.0, 0.1], 0.1))
 def test_configurations_that_matter_are_found_and_so_is_their_drift(rate):
     points, times = points_and_times(120, 3)
     lag = (times.unsqueeze(-1) - times).abs()

@@ -8,6 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.optim.lbfgs import minimize_batch
 from botorch_costly.optim.smooth import by_autograd
+from tests.cases import quick
 from tests.counting import least_successes
 from tests.optim.functions import PROBLEMS, box, quadratic, rosenbrock, starts
 
@@ -27,7 +28,9 @@ def scipy_values(function, begin, bounds):
     return torch.tensor([end.fun for end in ends], dtype=torch.float64)
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize(
+    "name", quick(PROBLEMS, "rosenbrock with active bounds", "quadratic, ill-conditioned")
+)
 def test_as_good_as_scipy_from_nearly_every_start(name):
     function, bounds = PROBLEMS[name]
     begin = starts(bounds, 20)

@@ -28,7 +28,7 @@ def cube(n, dim, seed=0):
 FAMILIES = [("matern12", 0.5), ("matern32", 1.5), ("matern52", 2.5), ("rbf", None)]
 
 
-@pytest.mark.parametrize(("family", "nu"), quick(FAMILIES, FAMILIES[0], FAMILIES[-1]))
+@pytest.mark.parametrize(("family", "nu"), quick(FAMILIES, FAMILIES[-1]))
 def test_samples_have_the_product_covariance(family, nu):
     """Over 3,000 paths: the kernel in space, times (1 - forgetting)^(lag / 2)."""
     x, generator, lags = cube(5, 3), seeded(1), (0, 1, 4)
@@ -96,7 +96,9 @@ def test_the_maximum_is_that_of_a_fine_lattice(name):
         assert ((path.maximizer(t) >= 0) & (path.maximizer(t) <= 1)).all()
 
 
-@pytest.mark.parametrize("seed", [6, 14, 25])  # where a round without a history would be misjudged
+@pytest.mark.parametrize(
+    "seed", quick([6, 14, 25], 25)
+)  # where a round without a history would be misjudged
 def test_in_eight_dimensions_many_more_ascents_find_nothing_higher(seed):
     path = DriftingSample(8, 0.7, 0.05, num_features=100).path(3, seeded(seed))
     bounds = torch.tensor([[0.0], [1.0]], dtype=torch.float64).expand(2, 8)

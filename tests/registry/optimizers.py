@@ -228,8 +228,14 @@ OPTIMIZERS = {
 # The others take long, and differ from one of these in options alone.
 _SLOW = {
     "TransferOptimizer by gaps",
+    "TransferOptimizer by draws",
+    "OnlineTuner within a share of the clock",
+    "PopulationTuner within a share of the clock",
+    "TwinTuner within a share of the clock",
+    "CurveOptimizer of candidates",
     "CurveOptimizer of scores",
     "CurveOptimizer as published",
     "SubsetOptimizer as published",
+    "SubsetOptimizer of candidates",
 }
 BY_DEFAULT = [name for name in OPTIMIZERS if name not in _SLOW]

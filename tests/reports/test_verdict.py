@@ -46,7 +46,10 @@ MAKERS = {
 }
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize(
+    "name",
+    quick(MAKERS, "a few queries", "losses", "twins", "an acquisition function of one's own"),
+)
 def test_it_is_that_of_the_tuner_and_stands_first(name):
     tuner = MAKERS[name]()
     expected, run = str(tuner.diagnose()), SavedRun.from_state(tuner.state_dict())
@@ -72,7 +75,7 @@ def test_it_is_that_of_each_optimizer_unless_earlier_tasks_are_missing(name, cap
     assert not caplog.records
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", quick([0, 1], 0))
 def test_it_is_that_of_a_search_with_fidelities_and_candidates_of_ones_own(seed):
     optimizer = subset_run(seed)
     run = SavedRun.from_state(optimizer.state_dict())

@@ -11,6 +11,7 @@ import botorch_costly as bc
 from botorch_costly.integrations import apply
 from botorch_costly.rewards import GainReward, GuardedReward
 from botorch_costly.rewards.idle_rounds import IdleRounds
+from tests.cases import slow
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-5, 1e-1, log=True)})
 _IDLE, _OTHER, _TWICE, _UNAPPLIED = (
@@ -87,8 +88,15 @@ def elsewhere(net, optimizer):
     return one
 
 
-@pytest.mark.parametrize("kind", ["session", "guard"])
-@pytest.mark.parametrize("mistake", [remade, elsewhere])
+@pytest.mark.parametrize(
+    ("mistake", "kind"),
+    [
+        (remade, "guard"),
+        (elsewhere, "session"),
+        slow((remade, "session")),
+        slow((elsewhere, "guard")),
+    ],
+)
 def test_another_optimizer_that_trains_is_named_once(kind, mistake, caplog):
     net = network()
     optimizer = sgd(net)

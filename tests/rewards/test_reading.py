@@ -14,6 +14,7 @@ import botorch_costly as bc
 from botorch_costly.errors import InvalidArgumentError, InvalidShapeError, StateMismatchError
 from botorch_costly.rewards import BeforeAfterReward, GainReward, GuardedReward
 from botorch_costly.rewards.sample import Sample
+from tests.cases import slow
 from tests.oracles import gains as oracle
 
 nan = math.nan
@@ -87,8 +88,10 @@ def test_a_gain_on_the_same_examples_has_the_variance_of_the_paired_difference()
     assert reading.variance == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("paired", [True, False])
-@pytest.mark.parametrize("kind", ["loss", "accuracy"])
+@pytest.mark.parametrize(
+    ("kind", "paired"),
+    [slow(("loss", True)), ("loss", False), ("accuracy", True), ("accuracy", False)],
+)
 def test_the_told_variance_is_that_of_many_readings(kind, paired):
     before, after = checkpoints()
     if kind == "accuracy":

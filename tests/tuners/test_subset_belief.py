@@ -6,6 +6,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly.models.ensemble import sample_hyperparameters
 from botorch_costly.tuners.subsets.belief import SubsetBelief, TemperedData, log_shares
+from tests.cases import quick
 
 SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0), "arm": bc.Choice(["a", "b"])})
 SIZES = bc.SearchSpace({"layers": bc.Real(1, 12), "tokens": bc.Real(1e6, 1e9, log=True)})
@@ -92,7 +93,7 @@ def test_the_draws_chosen_predict_as_all_walkers_do():
     assert (chosen - every).square().mean() < 0.7 * typical
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("dtype", quick([torch.float64, torch.float32], torch.float32))
 def test_a_draw_without_a_cholesky_factor_is_left_out(dtype):
     told, belief = data(8, dtype), made()
     belief.learn(told, told.points[:0])

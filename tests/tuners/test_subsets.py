@@ -47,7 +47,7 @@ each_seed = pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mar
 
 @each_seed
 def test_it_finds_the_optimum_of_the_whole_for_a_part_of_its_price(seed):
-    optimizer = played(18, seed=seed)
+    optimizer = played(14, seed=seed)
     assert abs(optimizer.best()["x"] - 0.3) < 0.1  # 0.2 is that of little data
     assert optimizer.total_cost < 3
     assert min(d.fidelities["fraction"] for d in optimizer.decisions) < 0.05
@@ -201,7 +201,7 @@ def test_where_all_failed_nothing_is_believed_best():
     assert optimizer.best() is not None
 
 
-@pytest.mark.parametrize("cost", quick([1e-310, 1e-50, 1e50, 1e308], 1e-50, 1e308))
+@pytest.mark.parametrize("cost", quick([1e-310, 1e-50, 1e50, 1e308], 1e308))
 def test_any_cost_that_is_taken_is_computed_with(cost):
     """The kind: a cost that a float holds is none in the precision of what is computed."""
     optimizer = bc.SubsetOptimizer(SPACE, sampling=FAST, overhead=1e-3, dtype=torch.float32)
@@ -223,7 +223,7 @@ def test_a_level_of_values_hides_no_difference_in_single_precision():
     assert dict(optimizer.best()) == tried[int((mean - 0.5 * std).argmax())]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", quick(range(3), 0))
 def test_what_is_recommended_was_evaluated_and_is_sure(seed):
     pairs = [({"x": x / 20}, {"fraction": s}) for x in range(21) for s in (0.05, 0.3, 1.0)]
     optimizer = played(9, candidates=pairs, sampling=FAST, seed=seed)
@@ -242,7 +242,7 @@ def test_what_is_recommended_was_evaluated_and_is_sure(seed):
 def test_one_value_far_off_all_others_does_not_hide_them(far):
     # The kind: a finite outlier sets the units of the belief, in which all other values are alike.
     optimizer = bc.SubsetOptimizer(SPACE, maximize=False, sampling=QUICK)
-    for number in range(14):
+    for number in range(11):
         asked = optimizer.ask()
         share = asked.fidelities["fraction"]
         told = far if number == 3 else loss(asked.config["x"], share)
@@ -363,7 +363,9 @@ def test_the_best_has_not_failed_and_is_not_known_to_be_bad(seed):
 
 
 @pytest.mark.filterwarnings("ignore:Negative variance")  # GPyTorch rounds those below 1e-6 up
-@pytest.mark.parametrize("steps", [(30, 60, 120, 140), (30, 60, 120, 255)])
+@pytest.mark.parametrize(
+    "steps", [(30, 60, 120, 140), pytest.param((30, 60, 120, 255), marks=pytest.mark.slow)]
+)
 def test_crowded_evaluations_in_single_precision_have_a_model(steps):
     """Hyperparameters whose covariance of some evaluations has a factor may have none for all."""
     space = bc.SearchSpace({"x": bc.Real(0.0, 1.0), "y": bc.Real(0.0, 1.0)})

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import itertools
 import math
 
 import pytest
@@ -23,8 +24,15 @@ def _through_a_file(state):
     return torch.load(file, weights_only=True)
 
 
-@pytest.mark.parametrize("examples", [None, 300])
-@pytest.mark.parametrize("stop", quick([0, 1, 50, 233], 1, 50))
+@pytest.mark.parametrize(
+    ("stop", "examples"),
+    quick(
+        itertools.product([0, 1, 50, 233], [None, 300]),
+        (1, None),
+        (50, None),
+        (50, 300),
+    ),
+)
 def test_a_resumed_run_decides_as_the_one_that_went_on(stop, examples):
     run = Run(falling, examples=examples, **OPTIONS).play(stop)
     second = Run(falling, examples=examples, **OPTIONS)

@@ -12,6 +12,7 @@ from botorch_costly.numerics import augmentation
 from botorch_costly.tuners.curves import scores
 from botorch_costly.tuners.curves.score_points import ScorePoints, point_of, resampled
 from botorch_costly.tuners.curves.trainings import Training
+from tests.cases import quick
 from tests.tuners.curves.playing import LENGTH, SPACE, curve_of, made, reward
 from tests.tuners.online.states import same
 
@@ -36,14 +37,14 @@ def told(optimizer, segments=1):
     return segment
 
 
-@pytest.mark.parametrize("resumes", [True, False])
+@pytest.mark.parametrize("resumes", quick([True, False], True))
 def test_points_stay_and_only_the_newest_curve_gets_more(resumes, monkeypatch):
     monkeypatch.setattr(augmentation, "FIXED_NOISE", 1e-5)  # the bound is far
     optimizer = made_few(resumes=resumes)
     told(optimizer, 4)
     optimizer.cancel(optimizer.ask())
     added = []
-    for _ in range(8):
+    for _ in range(5):
         before = data_of(optimizer)
         newest = told(optimizer)
         optimizer.cancel(optimizer.ask())

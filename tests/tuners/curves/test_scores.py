@@ -62,7 +62,7 @@ def test_a_training_far_off_all_others_does_not_hide_them():
 # In single precision GPyTorch may have to raise a variance to its floor, and says so.
 @pytest.mark.filterwarnings("ignore::linear_operator.utils.warnings.NumericalWarning")
 @pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", quick([torch.float32, torch.float64], torch.float32))
 def test_any_finite_reward_is_computed_with(dtype):
     optimizer = made_few(dtype=dtype)
     for number in range(5):
@@ -93,7 +93,7 @@ def test_weights_may_be_given(weighting):
 
 def test_as_published_every_training_begins_anew():
     optimizer = bc.CurveOptimizer.as_published(SPACE, LENGTH, candidates=FEW)
-    asked = play(optimizer, 12)
+    asked = play(optimizer, 8)
     assert {segment.since for segment in asked} == {0}
     state = optimizer.state_dict()
     other = bc.CurveOptimizer.as_published(SPACE, LENGTH, candidates=FEW)
@@ -103,7 +103,7 @@ def test_as_published_every_training_begins_anew():
         made_few(resumes=False).load_state_dict(state)
 
 
-@pytest.mark.parametrize("softplus", [False, True])
+@pytest.mark.parametrize("softplus", quick([False, True], True))
 def test_no_length_below_the_shortest_is_valued_or_drawn(softplus):
     """What cannot be asked for has no promise: its cost would be less than what is paid."""
     shortest = LENGTH * 3 // 8
@@ -121,7 +121,7 @@ def test_no_length_below_the_shortest_is_valued_or_drawn(softplus):
 
 def test_early_noise_is_seen_in_the_weights(generator):
     optimizer = made_few()
-    for _ in range(16):
+    for _ in range(12):
         segment = optimizer.ask()
         noise = torch.randn(LENGTH, generator=generator).tolist()
         end = reward(segment.config, LENGTH)

@@ -1,6 +1,7 @@
 """A search on parts of the data after earlier studies."""
 
 import copy
+import dataclasses
 import math
 import pickle
 
@@ -16,11 +17,12 @@ from botorch_costly.errors import (
 )
 from botorch_costly.tuners.earlier import EarlierStudies
 from botorch_costly.tuners.subsets.belief import log_shares
-from tests.cases import quick
+from tests.cases import quick, slow
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1.0, log=True), "width": bc.Integer(1, 9)})
 SHARE = bc.SearchSpace({"fraction": bc.Real(1 / 64, 1.0, log=True)})
 QUICK = bc.Sampling(draws=3, first_steps=20, steps=8, points=10, candidates=40, first=4)
+FEWER = dataclasses.replace(QUICK, draws=2, first_steps=8, points=5, candidates=20)
 
 
 def loss(config, share=1.0, moved=0.0):
@@ -63,7 +65,7 @@ def test_a_search_begins_where_earlier_studies_were_good():
 
 
 def test_what_good_studies_say_is_believed():
-    """Ranks of the means at the target, after six cheap evaluations, over three searches."""
+    """Ranks of the means at the target, after six cheap evaluations, over two searches."""
     configs = configs_of(40, 9)
     truth = torch.tensor([-loss(config) for config in configs])
 
@@ -74,10 +76,10 @@ def test_what_good_studies_say_is_believed():
         ranks = torch.stack([means.argsort().argsort(), truth.argsort().argsort()]).double()
         return float(torch.corrcoef(ranks)[0, 1])
 
-    with_studies = [agreement([study(seed=seed), study(seed=seed + 9)], seed) for seed in range(3)]
-    alone = [agreement((), seed) for seed in range(3)]
+    with_studies = [agreement([study(seed=seed), study(seed=seed + 9)], seed) for seed in range(2)]
+    alone = [agreement((), seed) for seed in range(2)]
     assert sum(with_studies) > sum(alone)
-    assert sum(with_studies) > 1.5
+    assert sum(with_studies) > 1.0
 
 
 @pytest.mark.slow
@@ -166,7 +168,7 @@ def test_absurd_costs_are_no_failure(power):
     for absurd in (costs, steep):
         progress = [0.1] * len(task)
         told = bc.Task(task.configs, task.values, costs=absurd, progress=progress)
-        assert play(made([told]), 7)[-1].config["lr"] > 0
+        assert play(made([told], sampling=FEWER), 6)[-1].config["lr"] > 0
 
 
 def test_a_training_that_failed_early_counts_with_the_cost_of_a_whole_one():
@@ -181,29 +183,34 @@ def test_a_training_that_failed_early_counts_with_the_cost_of_a_whole_one():
     torch.testing.assert_close(expected, expected[:1].expand_as(expected), rtol=0.02, atol=0)
 
 
-@pytest.mark.parametrize("read", [lambda search: search.best(), lambda search: search.summary()])
+@pytest.mark.parametrize(
+    "read", [lambda search: search.best(), slow(lambda search: search.summary())]
+)
 def test_a_search_that_has_predicted_is_pickled(read):
-    ours = made([costly()])
-    play(ours, 6)
+    ours = made([costly()], sampling=FEWER)
+    play(ours, 5)
     read(ours)
     theirs = pickle.loads(pickle.dumps(ours))
     assert play(ours, 1) == play(theirs, 1)
 
 
 def test_no_studies_are_no_other_search():
-    ours, theirs = made(()), bc.SubsetOptimizer(SPACE, SHARE, maximize=False, sampling=QUICK)
+    ours, theirs = (
+        made((), sampling=FEWER),
+        bc.SubsetOptimizer(SPACE, SHARE, maximize=False, sampling=FEWER),
+    )
     assert play(ours, 6) == play(theirs, 6)
 
 
 def test_a_state_goes_on_as_if_never_stopped():
     tasks = [study()]
-    ours = made(tasks)
-    play(ours, 6)
-    theirs = made(tasks)
+    ours = made(tasks, sampling=FEWER)
+    play(ours, 5)
+    theirs = made(tasks, sampling=FEWER)
     theirs.load_state_dict(copy.deepcopy(ours.state_dict()))
     assert play(ours, 2) == play(theirs, 2)
     with pytest.raises(StateMismatchError, match="tasks"):
-        made([study(seed=5)]).load_state_dict(ours.state_dict())
+        made([study(seed=5)], sampling=FEWER).load_state_dict(ours.state_dict())
 
 
 def test_a_state_from_before_there_were_studies_loads():

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import botorch_costly as bc
-from tests.cases import quick
+from tests.cases import quick, slow
 from tests.tuners.online.grouped import grouped
 from tests.tuners.online.playing import ARMS, LATTICE, SPACE, through_a_file
 
@@ -130,7 +130,7 @@ def test_of_one_configuration_alone_nothing_is_said():
     assert found.diagnose().pays is None
 
 
-@pytest.mark.parametrize("scale", [None, bc.RewardScale()])
+@pytest.mark.parametrize("scale", [slow(None), bc.RewardScale()])
 def test_what_the_best_earns_more_is_said_in_units_of_the_reward(scale):
     def step(config, noise, round):
         return 10.0 * (config["dropout"] > 0.3) + 0.01 * noise

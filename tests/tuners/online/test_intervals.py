@@ -357,7 +357,7 @@ def enqueuing(rounds):
 
 
 @pytest.mark.parametrize("rounds", [0, 2, 5, 7, 40, 42])
-@pytest.mark.parametrize("played", [0, 1, 2])
+@pytest.mark.parametrize("played", cases.quick([0, 1, 2], 1))
 def test_a_cancelled_configuration_of_the_user_is_held_no_more(rounds, played):
     """The kind: it was held for the rest of its interval, and in states of the run."""
     tuner, other = enqueuing(rounds), enqueuing(rounds + 1 + played)

@@ -15,6 +15,7 @@ from botorch_costly.query import Progress
 from botorch_costly.tuners.online import path_following
 from botorch_costly.tuners.online.newcomers import Followed, Watch
 from botorch_costly.tuners.online.path_following import RoundsAhead, SearchResult
+from tests.cases import quick
 from tests.tuners.online.playing import make, through_a_file
 from tests.tuners.online.states import same
 from tests.tuners.online.test_path_following import believed, cube, searches_of, strategy_on
@@ -32,7 +33,7 @@ def all_optima(belief, now, dim):
     return local_optima(TimeVaryingUCB(belief, 1.0, now), bounds, 200).points
 
 
-@pytest.mark.parametrize("dim", [1, 2])
+@pytest.mark.parametrize("dim", quick([1, 2], 1))
 def test_optima_that_are_not_followed_are_found_without_a_whole_search(dim):
     missed = others = searched = 0
     for seed in range(6):

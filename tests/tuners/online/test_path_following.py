@@ -64,7 +64,7 @@ BETAS = [ConstantBeta(1.0), LogBeta()]
 
 @pytest.mark.parametrize(
     ("dim", "beta"),
-    quick(itertools.product([1, 2, 5], BETAS), (1, BETAS[1]), (2, BETAS[0])),
+    quick(itertools.product([1, 2, 5], BETAS), (1, BETAS[1])),
 )
 def test_what_is_followed_is_what_a_search_finds(dim, beta):
     bounds = torch.tensor([[0.0] * dim, [1.0] * dim], dtype=torch.float64)

@@ -9,7 +9,7 @@ import botorch_costly as bc
 from botorch_costly import errors
 from botorch_costly.tuners.online import decider
 from botorch_costly.tuners.online.priced_play import best_among
-from tests.cases import quick
+from tests.cases import quick, slow
 from tests.tuners.online.playing import ARMS, SPACES, play, priced, reward_of, through_a_file
 
 # -- what is paid ---------------------------------------------------------------------------------
@@ -29,7 +29,7 @@ def restless(space, noise=0.7):
 
 @pytest.mark.parametrize(
     ("name", "forgetting", "budget"),
-    [("arms", 0.01, 6), ("arms", 0.01, 24), ("arms", 0.2, 90), ("lattice", 0.05, 60)],
+    [("arms", 0.01, 6), slow(("arms", 0.01, 24)), ("arms", 0.2, 90), ("lattice", 0.05, 60)],
 )
 @pytest.mark.parametrize("seed", quick([3, 5, 7], 3))  # each begins with another arm
 def test_runs_keep_to_their_budget(name, forgetting, budget, seed):

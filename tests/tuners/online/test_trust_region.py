@@ -9,6 +9,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly import errors
 from botorch_costly.tuners.online.trust_region import RECENT, StepLimits, TrustRegion
+from tests.cases import slow
 
 SPACE = bc.SearchSpace(
     {
@@ -203,7 +204,9 @@ def test_decays_of_zero_stay_zero_and_free_parameters_have_half_their_range():
     assert 0.3 < max(d.config["dropout"] for d in tuner.decisions) <= 0.4 + 1e-12
 
 
-@pytest.mark.parametrize(("when", "query"), [(7, None), (26, None), (31, bc.ConfidenceQuery(0.8))])
+@pytest.mark.parametrize(
+    ("when", "query"), [slow((7, None)), (26, None), (31, bc.ConfidenceQuery(0.8))]
+)
 def test_a_resumed_run_goes_on_alike(when, query):
     """Also where the region has changed since the last choice."""
     tuner, other = (bc.OnlineTuner(SPACE, 40, start=START, query=query, seed=4) for _ in range(2))

@@ -1,5 +1,6 @@
 """The tuner as its users meet it: ask and tell, budgets, states, and every wrong input."""
 
+import itertools
 import math
 import pickle
 
@@ -11,13 +12,21 @@ from botorch_costly import errors
 from botorch_costly.acquisition import LogBeta
 from botorch_costly.models import StreamingGP
 from botorch_costly.numerics.stationary import Stationary
+from tests.cases import quick
 from tests.tuners.online.playing import MIXED, SPACE, SPACES, make, play, reward_of, through_a_file
 
 # -- what it does ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SPACES)
-@pytest.mark.parametrize("acquisition", ["ucb", "ei", "pi"])
+@pytest.mark.parametrize(
+    ("acquisition", "name"),
+    quick(
+        itertools.product(["ucb", "ei", "pi"], SPACES),
+        *(("ucb", name) for name in SPACES),
+        ("ei", "mixed"),
+        ("pi", "arms"),
+    ),
+)
 def test_every_decision_belongs_to_the_space(name, acquisition):
     space = SPACES[name]
     tuner = make(space, acquisition=acquisition, query=bc.ConfidenceQuery(0.8))

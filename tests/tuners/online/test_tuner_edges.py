@@ -14,6 +14,7 @@ from botorch_costly.acquisition import fixed_round
 from botorch_costly.models import StreamingGP
 from botorch_costly.query import ConfidenceQuery, Verdict
 from botorch_costly.tuners.online import decider, learner
+from tests.cases import quick
 from tests.tuners.online.playing import SPACE, make, play, reward_of, through_a_file
 from tests.tuners.online.states import SPACES, count_slowly, same
 
@@ -326,7 +327,7 @@ def test_a_belief_holds_no_more_rewards_than_allowed():
         make(max_rows=0)
 
 
-@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("name", quick(SPACES, "mixed", "arms"))
 @pytest.mark.parametrize("query", [bc.ConfidenceQuery(0.8), bc.PricedQuery(price=0.1)])
 def test_validation_under_inference_mode_is_validation(name, query):
     with torch.inference_mode():
@@ -350,7 +351,7 @@ def test_loading_keeps_no_more_rounds_than_wanted():
     assert short.decisions == long.decisions[-3:]
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("dtype", quick([torch.float32, torch.float64], torch.float64))
 @pytest.mark.parametrize("scale", [None, bc.RewardScale(), bc.RewardScale(center=0.0, scale=1.0)])
 def test_a_reward_that_is_too_large_is_named_and_the_next_is_welcome(dtype, scale):
     tuner = make(SPACES["cube"], dtype=dtype, rewards=scale, initial_rounds=2)

@@ -9,12 +9,12 @@ import torch
 import botorch_costly as bc
 from botorch_costly import errors
 from botorch_costly.query import ConfidenceQuery
-from tests.cases import slow
+from tests.cases import quick, slow
 from tests.tuners.online.playing import make, play, reward_of, through_a_file
 from tests.tuners.online.states import SPACES, count_slowly, leaves, same
 
 
-@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("name", quick(SPACES, "mixed", "cube", "arms"))
 @pytest.mark.parametrize(
     ("dtype", "acquisition"), [slow((torch.float32, "ei")), (torch.float64, "ucb")]
 )
@@ -57,7 +57,7 @@ def test_a_run_restored_after_every_round_is_the_same_run(name, dtype, acquisiti
     assert same({**relay.state_dict(), "header": None}, {**whole.state_dict(), "header": None})
 
 
-@pytest.mark.parametrize("name", SPACES)
+@pytest.mark.parametrize("name", quick(SPACES, "mixed", "arms"))
 def test_a_state_does_not_change_while_the_run_goes_on(name):
     """Nor does the run when it is saved, or another that was restored from it goes on."""
     options = {

@@ -82,7 +82,7 @@ def promises_of(belief, points, prior, now, effective_horizon, price, lookahead_
         ("arms", 0.005, 0.5),
         ("arms", 0.02, 1.0),
         ("few", 0.02, 0.3),
-        ("few", 0.005, 0.6),
+        cases.slow(("few", 0.005, 0.6)),
     ],
 )
 def test_on_a_finite_space_every_decision_is_the_oracles(name, price, lookahead_weight):
@@ -121,7 +121,7 @@ def test_on_a_finite_space_every_decision_is_the_oracles(name, price, lookahead_
     assert 5 < len(queries) < 35
 
 
-@pytest.mark.parametrize("name", ["cube", "mixed"])
+@pytest.mark.parametrize("name", cases.quick(["cube", "mixed"], "mixed"))
 def test_on_a_cube_nothing_sampled_promises_more(name, monkeypatch):
     space, weighed = SPACES[name], []
 

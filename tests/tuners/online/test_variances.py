@@ -16,6 +16,7 @@ from botorch_costly.rewards.scale import RewardScale
 from botorch_costly.tuners import BanditTuner
 from botorch_costly.tuners.online.learner import Learner
 from botorch_costly.tuners.online.options import Refit, ResolvedPrior
+from tests.cases import slow
 
 DOUBLE = {"dtype": torch.float64, "device": torch.device("cpu")}
 SPACE = bc.SearchSpace({"a": bc.Real(0.0, 1.0), "b": bc.Real(0.0, 1.0)})
@@ -176,7 +177,7 @@ def test_a_variance_of_zero_is_none(options):
     assert all(map(torch.equal, plain.belief.factor, zero.belief.factor))
 
 
-@pytest.mark.parametrize("refit", [None, bc.Refit(every=5, seconds=60.0)])
+@pytest.mark.parametrize("refit", [slow(None), bc.Refit(every=5, seconds=60.0)])
 def test_a_run_with_variances_continues_from_its_state(refit):
     def variance(t):
         return 0.01 * (t % 3)

@@ -12,6 +12,7 @@ from botorch_costly.acquisition import at_round
 from botorch_costly.tuners.population.belief import PopulationBelief
 from botorch_costly.tuners.population.selection import ranked, replacements
 from botorch_costly.tuners.population.strategy import Lineage
+from tests.cases import quick
 from tests.oracles import population as oracle
 from tests.tuners.online.states import same
 
@@ -91,7 +92,7 @@ def taught(rounds=4, members=3, seed=3):
     return belief, generator
 
 
-@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("full", quick([False, True], True))
 def test_choices_are_those_of_the_paper(full):
     """A model at its largest number of rows drops none for what other members play."""
     belief, generator = taught()

@@ -8,6 +8,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly.numerics.robust import normal_scores
 from botorch_costly.tuners.transfer.advice import advice_in_units, cautious
+from tests.cases import quick, slow
 from tests.tuners.transfer.test_optimizer import SPACE, best, played, study, value
 
 TKWARGS = {"dtype": torch.float64}
@@ -31,7 +32,7 @@ def test_of_a_list_the_nearest_configuration_is_evaluated_first():
     assert dict(asked.config) == {"x": 3 / 8, "y": 5 / 8}
 
 
-@pytest.mark.parametrize("options", [{}, {"candidates": GRID}])
+@pytest.mark.parametrize("options", [{}, slow({"candidates": GRID})])
 def test_random_evaluations_follow_a_proposal_that_no_study_supports(options):
     runs = [
         played(5, [bc.Task.advice([HOSTILE])], seed=seed, **options).decisions
@@ -69,7 +70,7 @@ def test_a_proposal_of_some_parameters_leads_to_its_values_of_these():
     assert asked.config["x"] == pytest.approx(0.9, abs=0.1)
 
 
-@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("sign", quick([1.0, -1.0], -1.0))
 def test_neither_units_nor_direction_of_the_values_matter(sign):
     def rescaled(config):
         return sign * 1024.0 * value(config)

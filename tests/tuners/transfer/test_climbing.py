@@ -8,12 +8,13 @@ import torch
 from botorch_costly.models.task_fitting import Padded, posterior_of
 from botorch_costly.tuners.transfer import choice
 from botorch_costly.tuners.transfer.belief import OwnMemory, TargetData
+from tests.cases import quick, slow
 from tests.tuners.online.states import same
 from tests.tuners.transfer.test_optimizer import ROBUST, SPACE, played, study
 
 
 @pytest.mark.parametrize("robust", ROBUST)
-@pytest.mark.parametrize("evaluations", [0, 1, 6])
+@pytest.mark.parametrize("evaluations", quick([0, 1, 6], 0, 1))
 def test_slopes_are_those_of_the_acquisition(robust, evaluations):
     optimizer = played(evaluations, [study(), study(0.8, seed=1)], robust=ROBUST[robust])
     told, generator = optimizer._strategy._data(optimizer._seen), torch.Generator().manual_seed(2)
@@ -29,7 +30,7 @@ def test_slopes_are_those_of_the_acquisition(robust, evaluations):
         torch.testing.assert_close(ours, (value.detach(), slope), atol=1e-8, rtol=1e-8)
 
 
-@pytest.mark.parametrize("robust", ROBUST)
+@pytest.mark.parametrize("robust", quick(ROBUST, "evidence", "gaps"))
 def test_what_is_believed_of_evaluations_under_way_is_not_learnt(robust):
     optimizer = played(4, [study(), study(0.8, seed=1)], robust=ROBUST[robust])
     optimizer.ask()
@@ -54,7 +55,7 @@ def learnt_of(all_told, counts):
     return [memory.learn(TargetData(all_told.points[:n], all_told.values[:n])) for n in counts][-1]
 
 
-@pytest.mark.parametrize(("counts", "lost"), [((4, 6, 11, 15), 0.05), ((7, 12, 17, 18), 0.5)])
+@pytest.mark.parametrize(("counts", "lost"), [((4, 6, 11, 15), 0.05), slow(((7, 12, 17, 18), 0.5))])
 def test_values_one_by_one_teach_as_much_as_all_at_once(counts, lost):
     # Searches begin from nothing at the first counts; between them, another maximum may be kept.
     values = told(18)

@@ -6,6 +6,7 @@ import math
 import pytest
 
 import botorch_costly as bc
+from tests.cases import quick
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "x": bc.Real(0.0, 1.0)})
 
@@ -27,7 +28,7 @@ def messages(tasks, evaluations, value, caplog):
     return [r for r in caplog.records if r.levelno >= logging.WARNING and "direction" in r.message]
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("count", quick([1, 3], 1))
 def test_tasks_of_the_other_direction_earn_one_warning(count, caplog):
     tasks = [study(-1.0, -2.0 + 0.2 * number) for number in range(count)]
     assert len(messages(tasks, 12, loss, caplog)) == 1

@@ -15,7 +15,7 @@ from botorch_costly.tuners.transfer import choice
 from botorch_costly.tuners.transfer.belief import Plausible, target_data_of
 from botorch_costly.tuners.transfer.fears import Fears, fears_of
 from botorch_costly.tuners.transfer.weighting import Acquisition
-from tests.cases import quick
+from tests.cases import quick, slow
 from tests.oracles.transfer import fear
 
 SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0), "y": bc.Real(0.0, 1.0)})
@@ -53,7 +53,7 @@ def regret(tasks, bad=None, when=(), evaluations=7, **options):
 
 @pytest.mark.parametrize(
     ("bad", "when"),
-    [(math.nan, "first"), (-10.0, "first"), (-1e6, "first three"), (math.inf, "third")],
+    [slow((math.nan, "first")), (-10.0, "first"), (-1e6, "first three"), (math.inf, "third")],
 )
 def test_evaluations_that_go_astray_do_not_ruin_the_search(bad, when):
     # Random points: .02.
@@ -146,7 +146,7 @@ ASTRAY = {  # what is told of an evaluation, by its number, where the value is v
 }
 
 
-@pytest.mark.parametrize("case", ASTRAY)
+@pytest.mark.parametrize("case", quick(ASTRAY, "several low"))
 def test_values_far_below_all_others_do_not_decide_the_search(case):
     said, unit = ASTRAY[case]
     xs = [k / 8 for k in range(9)]
@@ -182,7 +182,7 @@ def test_an_outlier_in_a_study_does_not_ruin_the_search():
     assert regret([study(0.4, 0, changed=[(3, -1e3)])], evaluations=6) < 0.01
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", quick(range(6), 0, 1))
 def test_studies_of_any_size_in_any_units_are_no_error(seed):
     draws = torch.Generator().manual_seed(seed)
 
@@ -259,8 +259,15 @@ def test_a_value_far_above_all_others_counts_as_the_best_of_these(case):
     assert len(data.failures) == int(values.isnan().sum())
 
 
-@pytest.mark.parametrize("number", [0, 3])
-@pytest.mark.parametrize("robust", [bc.ByEvidence(), bc.ByGaps()])
+@pytest.mark.parametrize(
+    ("number", "robust"),
+    [
+        (0, bc.ByEvidence()),
+        (3, bc.ByGaps()),
+        slow((3, bc.ByEvidence())),
+        slow((0, bc.ByGaps())),
+    ],
+)
 def test_an_absurdly_high_value_does_not_ruin_the_search(number, robust):
     # Random points: .02 after seven evaluations.
     optimizer, best = bc.TransferOptimizer(SPACE, STUDIES, robust=robust), math.inf

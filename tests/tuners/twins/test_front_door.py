@@ -8,6 +8,7 @@ from torch import nn
 
 import botorch_costly as bc
 from botorch_costly import errors
+from tests.cases import quick
 
 SPACE = bc.SearchSpace({"lr": bc.Scheduled(1e-5, 1.0), "dropout": bc.Real(0.0, 0.9)})
 START = {"lr": 1e-4, "dropout": 0.1}
@@ -88,7 +89,7 @@ def test_a_session_plays_what_one_of_a_tuner_plays():
     assert equal(played[0][1], played[1][1])
 
 
-@pytest.mark.parametrize(("horizon", "steps"), [(99, 5), (300, 1), (240, 2)])
+@pytest.mark.parametrize(("horizon", "steps"), quick([(99, 5), (300, 1), (240, 2)], (300, 1)))
 def test_a_run_that_is_too_short_is_trained_with_its_start_and_says_so(horizon, steps, caplog):
     program, alone = Program(steps), Program(steps)
     with caplog.at_level(logging.WARNING):
@@ -174,7 +175,12 @@ def test_a_tuner_in_place_of_a_space_is_told_the_other_door():
 
 
 @pytest.mark.parametrize(
-    ("horizon", "steps", "says"), [(30, 40, True), (60, 40, False), (45, 12, True), (120, 5, False)]
+    ("horizon", "steps", "says"),
+    quick(
+        [(30, 40, True), (60, 40, False), (45, 12, True), (120, 5, False)],
+        (45, 12, True),
+        (120, 5, False),
+    ),
 )
 def test_rounds_that_are_few_and_long_are_to_be_divided(horizon, steps, says, caplog):
     program = Program(steps=steps)

@@ -8,6 +8,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly.errors import HorizonExceededError
 from botorch_costly.integrations.loggers import LoggedTuner
+from tests.cases import slow
 from tests.tuners.twins.running import GOOD, Run
 from tests.validation.clock import Clock
 
@@ -35,7 +36,7 @@ def play(session, run, clock, lasts=lambda number: 1.0, rounds=10**9):
     ("lasts", "rounds"),
     [
         (lambda number: 1.0, 200),
-        (lambda number: 0.125, 1600),
+        slow((lambda number: 0.125, 1600)),
         (lambda number: 1.0 if number else 50.0, 151),  # as with a compilation
         (lambda number: 1.0 if number < 100 else 2.0, 150),
         (lambda number: 1.0 if number < 100 else 0.5, 300),

@@ -7,6 +7,7 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly.tuners.twins.warm_up import rate_of
+from tests.cases import quick
 
 SPACE = bc.SearchSpace({"lr": bc.Scheduled(1e-4, 1.0)})
 START, ROUNDS, STEPS = {"lr": 0.01}, 120, 5
@@ -67,7 +68,7 @@ def first_trial(session):
     return next(d.round for d in session.decisions if TRIAL in d.reason)
 
 
-@pytest.mark.parametrize("tensor", [False, True])
+@pytest.mark.parametrize("tensor", quick([False, True], True))
 def test_nothing_is_tried_before_the_rate_has_risen(tensor):
     session = played(60, tensor=tensor)
     assert 60 / STEPS <= first_trial(session) < 60 / STEPS + 8
@@ -79,12 +80,12 @@ def test_a_rate_that_rises_for_long_is_searched_after_a_fifth_of_the_run():
     assert 0.2 * ROUNDS <= first_trial(session) < 0.2 * ROUNDS + 8
 
 
-@pytest.mark.parametrize("falls", [0.0, 1e-3])
+@pytest.mark.parametrize("falls", quick([0.0, 1e-3], 0.0))
 def test_a_rate_that_stands_or_falls_is_searched_at_once(falls):
     assert first_trial(played(1, falls=falls)) == first_trial(played(1)) < 6
 
 
-@pytest.mark.parametrize("saved", [1, 2, 5, 13])
+@pytest.mark.parametrize("saved", quick([1, 2, 5, 13], 2, 13))
 def test_a_run_that_is_saved_while_it_waits_goes_on_identically(saved, tmp_path):
     whole = played(60)
     program = Warmed(60)

@@ -12,6 +12,7 @@ import pytest
 
 import botorch_costly as bc
 from botorch_costly import errors
+from tests.cases import quick
 from tests.tuners.twins.running import RATE, Run, play
 
 HORIZON, START = 120, {"lr": 1e-4}
@@ -145,7 +146,7 @@ def test_a_stopped_run_without_the_state_of_the_incumbent_says_so():
 
 
 @pytest.mark.parametrize("rounds", [0, 8, 40, 100, HORIZON])
-@pytest.mark.parametrize("longer", [60, 150, 300])
+@pytest.mark.parametrize("longer", quick([60, 150, 300], 60, 150))
 def test_a_run_goes_on_with_another_horizon(rounds, longer, tmp_path):
     tuner, run, _ = stopped(rounds)
     bc.save(tmp_path / "run.pt", tuner=tuner, network=run)

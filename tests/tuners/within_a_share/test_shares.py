@@ -8,15 +8,26 @@ import botorch_costly as bc
 from botorch_costly.ask_tell.tariff import NOT_YET
 from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.query import ConfidenceQuery, MixedQuery, PricedQuery
+from tests.cases import quick, slow
 from tests.tuners.within_a_share.playing import KINDS, SPACE, START, begun, count_of, make
 from tests.validation.clock import Clock
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
+PRICES = [(0.01, 0.03), (0.1, 0.03), (1.0, 0.1), (10, 0.25)]  # of a query, and the share
+
+
 @each_kind
-@pytest.mark.parametrize("says", [False, True])
-@pytest.mark.parametrize(("price", "overhead"), [(0.01, 0.03), (0.1, 0.03), (1.0, 0.1), (10, 0.25)])
+@pytest.mark.parametrize(
+    ("price", "overhead", "says"),
+    quick(
+        [(*both, says) for both in PRICES for says in (False, True)],
+        (*PRICES[0], False),
+        (*PRICES[2], True),
+        (*PRICES[3], False),
+    ),
+)
 def test_queries_keep_to_the_share_whatever_they_cost(kind, says, price, overhead):
     horizon = 60 if kind == "population" else 120
     run = begun(kind, horizon, overhead, price, says=says).rounds(horizon)
@@ -31,7 +42,7 @@ def test_queries_keep_to_the_share_whatever_they_cost(kind, says, price, overhea
         assert run.decisions[-1].query
 
 
-@pytest.mark.parametrize("query", [ConfidenceQuery(), PricedQuery(), PricedQuery(price=0.01)])
+@pytest.mark.parametrize("query", [ConfidenceQuery(), slow(PricedQuery()), PricedQuery(price=0.01)])
 def test_every_rule_keeps_to_the_share(query):
     run = begun("online", 120, 0.1, 1.0, query=query).rounds(120)
     assert run.queries >= 3

@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 from botorch_costly.errors import AlreadyToldError, InvalidArgumentError, StateMismatchError
+from tests.cases import quick
 from tests.tuners.online.playing import through_a_file
 from tests.tuners.online.states import same
 from tests.tuners.within_a_share.playing import KINDS, Play, begun, make
@@ -25,7 +26,7 @@ def resumed(run, kind, horizon, overhead, seconds=0.0, changed=()):
 
 
 @each_kind
-@pytest.mark.parametrize("stop", [0, 1, 23, 60])
+@pytest.mark.parametrize("stop", quick([0, 1, 23, 60], 1, 23))
 def test_a_resumed_run_goes_on_as_it_would_have(kind, stop):
     run = begun(kind, 100, 0.1, 0.5).rounds(stop)
     again = resumed(run, kind, 100, 0.1, seconds=-5e4)
@@ -118,7 +119,7 @@ def test_a_run_without_a_share_can_get_one_and_lose_it(kind):
 
 
 @each_kind
-@pytest.mark.parametrize("jump", [-1e7, 1e7, math.nan])
+@pytest.mark.parametrize("jump", quick([-1e7, 1e7, math.nan], -1e7, math.nan))
 def test_a_clock_that_jumps_counts_as_usual(kind, jump, caplog):
     """In a round without a query: the rest of the run is as it would have been."""
     run, whole = (begun(kind, 100, 0.1, 0.5).rounds(30) for _ in range(2))
