@@ -129,7 +129,7 @@ def test_files_that_pages_name_exist(page):
 
 
 # These take more than a few seconds.
-SLOW = {"bandits", "curves", "optuna", "pictures", "several", "subsets", "transfer", "validation"}
+SLOW = {"curves", "optuna", "pictures", "several", "subsets"}
 # Libraries that a page needs and does not import itself.
 NEEDS = {"trackers": ["tensorboard"]}
 # Or Ray writes a token to the home folder, and reports its use.

@@ -9,7 +9,6 @@ from benchmarks.harness.record import RESULTS, write_results
 from benchmarks.tables import report, table_a2_report
 from benchmarks.tables.paper import FORGETTING_RATES, PAPER_SIZE, TABLE_A2, Cell
 from benchmarks.tables.table_a2_report import judge, regret_at, table_of
-from tests.cases import slow
 
 CURVE = [Cell(0.5, 0.1, 100, 9), Cell(0.3, 0.1, 300, 9), Cell(0.4, 0.1, 200, 9)]
 
@@ -197,11 +196,7 @@ def unit(number):
     return 10.0 ** (int(exponent or 0) - decimals) if decimals or exponent else 0.0
 
 
-# Those that take longest, of much the most rows.
-LONG = {"short", "boil-tabular", "boil-rl", "meta", "curves-earlier"}
-
-
-@pytest.mark.parametrize("name", [slow(name) if name in LONG else name for name in report.REPORTS])
+@pytest.mark.parametrize("name", report.REPORTS)
 def test_the_stored_tables_are_those_of_the_stored_rows(name):
     stored = (RESULTS / f"{name}.md").read_text(encoding="utf-8")
     assert not differences(stored, report.markdown_of(name))
