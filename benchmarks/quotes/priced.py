@@ -258,7 +258,7 @@ QUOTES = (
     Quote(
         NUMBERS,
         "below 1 in # of # comparisons (# to # times), # of them by the 95 % interval; above 1 in"
-        " #, none of them by the interval, at most # times (# to #): a smoother truth, learned,"
+        " #, none of them by the interval, at most # times (# to #): a truth that jumps, learned,"
         " price 0.3",
         _wrong_tuner,
     ),
