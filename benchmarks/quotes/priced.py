@@ -77,7 +77,8 @@ def _continuous() -> list[Value]:
     order = (("hartmann", 4), ("hartmann", 8), ("sample", 4), ("sample", 8))
     spans = [f(c.ratio for c in results[key]) for key in order for f in (min, max)]
     every = [c for some in results.values() for c in some]
-    return [*spans, len(every), sum(c.high < 1 for c in every)]
+    trials = len({row["seed"] for row in stored("priced-continuous")})
+    return [trials, *spans, len(every), sum(c.high < 1 for c in every)]
 
 
 @cache
@@ -114,7 +115,9 @@ def _wrong_tuner() -> list[Value]:
     above = [c for _, c in results if c.ratio > 1]
     most = max(above, key=lambda c: c.ratio)
     wins = sum(c.high < 1 for _, c in results)
-    return [len(below), len(results), min(below), max(below), wins, len(above), *_estimate(most)]
+    trials = min(row["trials"] for row in stored("priced-misspecified") if row["part"] != "grid")
+    counts = [trials, len(below), len(results)]
+    return [*counts, min(below), max(below), wins, len(above), *_estimate(most)]
 
 
 def _arms() -> list[Value]:
@@ -244,8 +247,10 @@ QUOTES = (
     ),
     Quote(
         NUMBERS,
-        "Hartmann-like function # to # and # to # times, samples of a GP # to # and # to # times;"
-        " of the # intervals # lie below 1 and none above",
+        "4 and 8 dimensions (four prices, # trials each; no initial design, rewards of known scale,"
+        " samples also of known lengthscale), against the best of four κ in hindsight | Hartmann-like"
+        " function # to # and # to # times, samples of a GP # to # and # to # times; of the #"
+        " intervals # lie below 1 and none above",
         _continuous,
     ),
     Quote(
@@ -257,7 +262,8 @@ QUOTES = (
     ),
     Quote(
         NUMBERS,
-        "below 1 in # of # comparisons (# to # times), # of them by the 95 % interval; above 1 in"
+        "two prices, # trials each), against the better of two κ |"
+        " below 1 in # of # comparisons (# to # times), # of them by the 95 % interval; above 1 in"
         " #, none of them by the interval, at most # times (# to #): a truth that jumps, learned,"
         " price 0.3",
         _wrong_tuner,
