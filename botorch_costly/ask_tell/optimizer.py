@@ -89,7 +89,7 @@ class Optimizer(Frame[D, T]):
         self._tell(outcome)
         self._hint()
         if cost is not None:
-            self._warn_of_sums(suggestion.round)
+            self._warn_of_rising_costs(suggestion.round)
         return outcome
 
     def _price(self, suggestion: D, cost: float | None) -> float | None:
