@@ -1,4 +1,4 @@
-"""Costs told as sums or clock readings, and curves told as single values: said once, for no error follows from them.
+"""Costs told as sums or times, and curves told as single values: said once, for no error follows.
 
 The kind: what is told has the right type and range, and another meaning. A search then believes that
 later evaluations are expensive, or that trainings were stopped after their first iteration.
@@ -69,11 +69,10 @@ def test_readings_of_a_clock_are_named_once(name, clock, caplog):
 
 @pytest.mark.parametrize("began", [20.0, 1000.0])
 def test_a_clock_that_began_shortly_ago_is_recognized(began, caplog, monkeypatch):
-    clock = itertools.accumulate(itertools.repeat(60.0), initial=began)
-    monkeypatch.setattr(time, "perf_counter", lambda: now + 0.05)
-    for number, now in enumerate(itertools.islice(clock, 14), 1):
-        costs = [began + 60.0 * n for n in range(number)]
-        warn_of_rising(costs)
+    readings = [began + 60.0 * n for n in range(14)]
+    for number, reading in enumerate(readings, 1):
+        monkeypatch.setattr(time, "perf_counter", lambda now=reading: now + 0.05)
+        warn_of_rising(readings[:number])
     (message,) = warnings_of(caplog)
     assert "readings of a clock" in message
 

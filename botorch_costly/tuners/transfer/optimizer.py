@@ -176,9 +176,9 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
     def _rows_of_matrix(self) -> int:
         return max(len(self._ledger), self.tasks.inputs.shape[1])
 
-    def _hint(self) -> None:
+    def _hint(self, latest: ValueObservation) -> None:
         """Warn once, too, if the values fall where the earlier studies' rise."""
-        super()._hint()
+        super()._hint(latest)
         finite = self._seen.values.isfinite()
         if self._is_hinted_at_direction or int(finite.sum()) != _HINTED or all(self._advised):
             return
