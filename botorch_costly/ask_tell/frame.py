@@ -28,7 +28,7 @@ from botorch_costly.ask_tell.state import (
     refuse_damage,
 )
 from botorch_costly.ask_tell.strategy import ENQUEUED, Action, Proposal, Strategy
-from botorch_costly.ask_tell.sums import warn_of_sums
+from botorch_costly.ask_tell.sums import warn_of_rising
 from botorch_costly.ask_tell.surroundings import shield
 from botorch_costly.errors import check_count
 from botorch_costly.parameters import Plain
@@ -199,13 +199,13 @@ class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], ABC, Generic[D, T]):
         self._ledger.warn_of(outcome)
         return outcome
 
-    def _warn_of_sums(self, latest: int) -> None:
-        """Warn once if told costs seem to be sums; those of enqueued evaluations may be in order."""
+    def _warn_of_rising_costs(self, latest: int) -> None:
+        """Warn once if told costs seem sums or times; those of enqueued evaluations may be in order."""
         if self._ledger.suggestion(latest).reason == ENQUEUED:
             return
         told = ((o.round, getattr(o, "cost", None)) for o in self._ledger.outcomes)
         costs = [(self._ledger.suggestion(n).reason, cost) for n, cost in told if cost is not None]
-        warn_of_sums(cost for reason, cost in costs if reason != ENQUEUED)
+        warn_of_rising(cost for reason, cost in costs if reason != ENQUEUED)
 
     def _queries_of(self, outcome: T) -> int:
         """Return the number of queries that an outcome is of."""

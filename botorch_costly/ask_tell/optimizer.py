@@ -87,17 +87,21 @@ class Optimizer(Frame[D, T]):
             seconds=seconds,
         )
         self._tell(outcome)
-        self._hint()
+        self._hint(outcome)
         if cost is not None:
-            self._warn_of_sums(suggestion.round)
+            self._warn_of_rising_costs(suggestion.round)
         return outcome
 
     def _price(self, suggestion: D, cost: float | None) -> float | None:
         """Return the cost of an evaluation; None if it is not known."""
         return cost
 
-    def _hint(self) -> None:
-        """Warn once if the values look like losses, although the largest counts as best."""
+    def _hint(self, latest: T) -> None:
+        """Warn once if the values look like losses, although the largest counts as best.
+
+        Args:
+            latest: The outcome that was just told.
+        """
         finite = len(self._ledger.outcomes) - self._ledger.failed_queries
         if self.maximize and finite == _HINTED and not self._hinted:
             self._hinted = True

@@ -1,4 +1,4 @@
-"""Costs told as sums, and curves told as single values: said once, for no error follows from them.
+"""Costs told as sums or times, and curves told as single values: said once, for no error follows.
 
 The kind: what is told has the right type and range, and another meaning. A search then believes that
 later evaluations are expensive, or that trainings were stopped after their first iteration.
@@ -8,10 +8,12 @@ import itertools
 import logging
 import math
 import random
+import time
 
 import pytest
 
 import botorch_costly as bc
+from botorch_costly.ask_tell.sums import warn_of_rising
 
 SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
 STUDY = bc.Task([{"x": k / 8} for k in range(8)], [k / 8 for k in range(8)])
@@ -34,7 +36,7 @@ def tell(search, decision, cost):
 
 
 def warnings_of(caplog):
-    return [record.message for record in caplog.records if "If they are sums" in record.message]
+    return [r.message for r in caplog.records if "rise with each evaluation" in r.message]
 
 
 @pytest.mark.parametrize("name", searches())
@@ -42,12 +44,53 @@ def test_sums_of_costs_are_named_once(name, caplog):
     search, sums = searches()[name], itertools.accumulate(itertools.cycle([3.0, 1.0, 2.0]))
     for cost in itertools.islice(sums, 14):
         tell(search, search.ask(), cost)
-    assert len(warnings_of(caplog)) == 1
+    (message,) = warnings_of(caplog)
+    assert "If they are sums" in message
+
+
+CLOCKS = {  # what each shows, and what passes between two readings
+    "time.time": (1.79e9, 60.0),
+    "milliseconds": (1.79e12, 60e3),
+    "evaluations of a day": (1.79e9, 86400.0),
+    "days": (739_000.0, 1.0),
+    "a machine that has run for weeks": (2e6, 60.0),
+}
+
+
+@pytest.mark.parametrize("name", searches())
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_readings_of_a_clock_are_named_once(name, clock, caplog):
+    search, (began, each) = searches()[name], CLOCKS[clock]
+    for number in range(14):
+        tell(search, search.ask(), began + number * each)
+    (message,) = warnings_of(caplog)
+    assert "readings of a clock" in message
+
+
+@pytest.mark.parametrize("began", [20.0, 1000.0])
+def test_a_clock_that_began_shortly_ago_is_recognized(began, caplog, monkeypatch):
+    readings = [began + 60.0 * n for n in range(14)]
+    for number, reading in enumerate(readings, 1):
+        monkeypatch.setattr(time, "perf_counter", lambda now=reading: now + 0.05)
+        warn_of_rising(readings[:number])
+    (message,) = warnings_of(caplog)
+    assert "readings of a clock" in message
 
 
 @pytest.mark.parametrize("name", searches())
 @pytest.mark.parametrize(
-    "kind", ["of evaluations", "that drift", "omitted", "of a row of one's own"]
+    "kind",
+    [
+        "of evaluations",
+        "that drift",
+        "that drift slowly",
+        "all equal",
+        "nearly equal",
+        "that double",
+        "that fall",
+        "omitted",
+        "of a row of one's own",
+    ],
 )
 def test_other_costs_are_not(name, kind, caplog):
     search, generator = searches()[name], random.Random(1)
@@ -55,6 +98,11 @@ def test_other_costs_are_not(name, kind, caplog):
         cost = {
             "of evaluations": generator.expovariate(1.0) + 1e-3,
             "that drift": 1 + 0.01 * number,
+            "that drift slowly": 1e6 + 200.0 * number,
+            "all equal": 1.79e9,
+            "nearly equal": 1e6 + generator.random(),
+            "that double": 3.0 + (number > 4) * 3.0,
+            "that fall": 1.79e9 - number,
         }
         own = kind == "of a row of one's own"
         decision = search.enqueue(*place(search, number)) if own else search.ask()
@@ -69,14 +117,15 @@ def place(search, number):
     return (config,)
 
 
-def test_a_loaded_run_does_not_say_it_again(caplog):
+@pytest.mark.parametrize("began", [0.0, 1.79e9])
+def test_a_loaded_run_does_not_say_it_again(began, caplog):
     search, sums = searches()["transfer"], itertools.accumulate(range(1, 20))
-    for cost in itertools.islice(sums, 10):
+    for cost in itertools.islice((began + total for total in sums), 10):
         tell(search, search.ask(), cost)
     assert len(warnings_of(caplog)) == 1
     again = searches()["transfer"]
     again.load_state_dict(search.state_dict())
-    tell(again, again.ask(), 100.0)
+    tell(again, again.ask(), began + 100.0)
     assert len(warnings_of(caplog)) == 1
 
 

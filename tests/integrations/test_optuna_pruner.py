@@ -223,3 +223,42 @@ def test_several_objectives_are_refused():
     study = optuna.create_study(directions=["maximize", "minimize"])
     with pytest.raises(InvalidArgumentError, match="one objective"):
         CurvePruner(5).prune(study, told(0.5))
+
+
+def beyond(caplog):
+    return [r.message for r in caplog.records if "beyond the" in r.message]
+
+
+@pytest.mark.parametrize(("first_step", "last"), [(0, EPOCHS), (0, 10 * EPOCHS), (3, EPOCHS + 3)])
+def test_a_step_beyond_the_iterations_is_named_once(first_step, last, caplog):
+    study = study_of(first_step=first_step)
+    for x in SOME:
+        trial = running(study, x, [])
+        for step in (last, last + 1):
+            trial.report(0.5, step)
+            trial.should_prune()
+    study.pruner = pickle.loads(pickle.dumps(study.pruner))
+    trial.should_prune()
+    (message,) = beyond(caplog)
+    assert f"step {last}, which is iteration {last + 1 - first_step}," in message
+    assert f"the {EPOCHS} iterations" in message
+
+
+@pytest.mark.parametrize("first_step", [0, 1])
+def test_the_last_step_is_not_beyond(first_step, caplog):
+    study = study_of(*SOME, first_step=first_step)
+    trial = running(study, 0.69, [])
+    for step, value in enumerate(curve_of(0.69), first_step):
+        trial.report(value, step)
+        trial.should_prune()
+    assert not beyond(caplog)
+
+
+def test_each_trial_has_its_own_length(caplog):
+    study = optuna.create_study(pruner=CurvePruner("epochs"))
+    for epochs in (4, 20):
+        trial = study.ask()
+        trial.suggest_int("epochs", epochs, epochs + 1)
+        trial.report(0.5, epochs - 1)
+        trial.should_prune()
+    assert not beyond(caplog)

@@ -1,5 +1,6 @@
 """A pruner of Optuna that weighs what the rest of a trial may bring against what it costs."""
 
+import logging
 import math
 import threading
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ except ImportError:
 with suppress(ImportError):
     from optuna.search_space import intersection_search_space
     from optuna.trial import TrialState
+
+_logger = logging.getLogger(__name__)
 
 
 class CurvePruner(BasePruner):
@@ -56,6 +59,8 @@ class CurvePruner(BasePruner):
         study = optuna.create_study(pruner=CurvePruner(iterations=27))
         study.optimize(objective, n_trials=50)
     """
+
+    _warned = False  # whether it was said that a step lies beyond the iterations
 
     def __init__(
         self,
@@ -94,6 +99,8 @@ class CurvePruner(BasePruner):
         if math.isnan(reports[steps[-1]]):
             return True
         length = self._curves.length_of(trial.params)
+        if length is not None:
+            self._warn_of_steps(trial.number, steps[-1], length)
         if length is None or not self._is_asked(steps, length):
             return False
         sign = 1.0 if study.direction.name == "MAXIMIZE" else -1.0
@@ -105,6 +112,18 @@ class CurvePruner(BasePruner):
             return False
         with self._lock:
             return self._promises_less(study.study_name, trial, listed, sign)
+
+    def _warn_of_steps(self, number: int, step: int, length: int) -> None:
+        """Warn once if a step lies beyond the end of a trial."""
+        done = step + 1 - self._first_step
+        if done > length and not self._warned:
+            self._warned = True
+            _logger.warning(
+                "Trial %d reports step %d, which is iteration %d, beyond the %d iterations of a whole "
+                "trial that CurvePruner was told: later reports are left out, and trials may be pruned "
+                "too early. Correct its iterations=, or its first_step= (%d), the step of the first report.",
+                *(number, step, done, length, self._first_step),
+            )
 
     def _is_asked(self, steps: Sequence[int], length: int) -> bool:
         """Return whether a rung before the end lies between the last report and the one before."""

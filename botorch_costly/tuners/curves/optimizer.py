@@ -22,6 +22,7 @@ from botorch_costly.task_records import Task
 from botorch_costly.tuners.curves.choice import Chooser, EndChooser, NewPoints
 from botorch_costly.tuners.curves.lengths import Lengths
 from botorch_costly.tuners.curves.outcomes import curve_observation_of
+from botorch_costly.tuners.curves.restarts import begin_anew
 from botorch_costly.tuners.curves.scores import Compression, ScoreChooser
 from botorch_costly.tuners.curves.strategy import CurveStrategy
 from botorch_costly.tuners.curves.trainings import Training
@@ -258,8 +259,9 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
             _logger.warning("Training %d diverged (%d so far).", decision.training, diverged)
         self._warn_of_losses()
         self._warn_of_single_values(outcome)
+        self._warn_of_restarts(decision, outcome)
         if cost is not None:
-            self._warn_of_sums(decision.round)
+            self._warn_of_rising_costs(decision.round)
         return outcome
 
     def should_stop(
@@ -349,6 +351,18 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
                 "taken for the first iteration, after which training was stopped. Tell a value for each "
                 "iteration, None where there is no measurement: [None, None, value].",
                 *(_SINGLE, min(asked for _, asked in telling)),
+            )
+
+    def _warn_of_restarts(self, decision: CurveDecision, latest: CurveObservation) -> None:
+        """Warn once if continued segments begin anew, although trainings can be resumed."""
+        if not self.resumes or decision.since == 0:
+            return
+        told = [(self._ledger.suggestion(o.round), o) for o in self._ledger.outcomes]
+        if begin_anew(told, latest):
+            _logger.warning(
+                "Several continued segments begin near the first values of their trainings, not near "
+                "the latest: load the checkpoint of decision.training up to decision.since before you go "
+                "on, or construct the optimizer with resumes=False."
             )
 
     def _warn_of_losses(self) -> None:

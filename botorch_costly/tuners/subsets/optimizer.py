@@ -14,6 +14,7 @@ from botorch_costly.ask_tell.evaluations import sign_of
 from botorch_costly.ask_tell.optimizer import Optimizer
 from botorch_costly.ask_tell.points import SAME
 from botorch_costly.ask_tell.state import FIDELITIES
+from botorch_costly.ask_tell.strategy import ENQUEUED
 from botorch_costly.errors import check, check_nonnegative, check_positive
 from botorch_costly.parameters import Plain, Real
 from botorch_costly.randomness import check_seed, generator_of
@@ -24,6 +25,7 @@ from botorch_costly.task_records import Task
 from botorch_costly.tuners.earlier import EarlierStudies
 from botorch_costly.tuners.subsets.belief import Sampling
 from botorch_costly.tuners.subsets.choice import SubsetStrategy
+from botorch_costly.tuners.subsets.falling_costs import EVALUATIONS, falling_fidelities
 from botorch_costly.tuners.subsets.published import Fabolas
 
 _logger = logging.getLogger(__name__)
@@ -191,6 +193,23 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
             _logger.warning(message)
         self._kinds_of_costs = kinds
         return price
+
+    def _hint(self, latest: SubsetObservation) -> None:
+        """Warn once, too, if costs fall toward the target; those of enqueued evaluations may."""
+        super()._hint(latest)
+        finite = [
+            (self._ledger.suggestion(o.round), o) for o in self._ledger.outcomes if not o.failed
+        ]
+        asked = [(decision, o) for decision, o in finite if decision.reason != ENQUEUED]
+        if len(asked) != EVALUATIONS or latest not in [o for _, o in asked]:
+            return
+        names = falling_fidelities([d.fidelities for d, _ in asked], [o.cost for _, o in asked])
+        if names:
+            _logger.warning(
+                "The costs of the first %d evaluations fall toward the target, the upper bound of "
+                "%s: is the fidelity declared the right way round, and is the cost what was paid?",
+                *(EVALUATIONS, " and ".join(names)),
+            )
 
     @property
     def incumbent(self) -> FrozenConfig | None:

@@ -1,6 +1,7 @@
 """``TransferOptimizer``: a search that starts from the results of earlier studies."""
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -29,6 +30,7 @@ from botorch_costly.tuners.transfer.advice import advice_in_units, cautious
 from botorch_costly.tuners.transfer.belief import bounded
 from botorch_costly.tuners.transfer.choice import TransferStrategy
 from botorch_costly.tuners.transfer.options import ByEvidence, ByGaps, Robustness
+from botorch_costly.tuners.transfer.percent import VALUES, units_beside
 
 _logger = logging.getLogger(__name__)
 
@@ -170,15 +172,17 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
         measured = [
             study for study, is_advice in zip(studies, advised, strict=True) if not is_advice
         ]
+        self._earlier = [v for s in measured for v in s.values.tolist() if math.isfinite(v)]
         if maximize and any(seem_losses(study.values.tolist()) for study in measured):
             _logger.warning(LOSSES, "of the tasks")
 
     def _rows_of_matrix(self) -> int:
         return max(len(self._ledger), self.tasks.inputs.shape[1])
 
-    def _hint(self) -> None:
+    def _hint(self, latest: ValueObservation) -> None:
         """Warn once, too, if the values fall where the earlier studies' rise."""
-        super()._hint()
+        super()._hint(latest)
+        self._hint_at_units(latest)
         finite = self._seen.values.isfinite()
         if self._is_hinted_at_direction or int(finite.sum()) != _HINTED or all(self._advised):
             return
@@ -194,6 +198,19 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
             message = "Values fall where the tasks' rise (rank correlation %.2f): "
             message += "the best lies far from theirs, or their direction is another."
             _logger.warning(message, mean)
+
+    def _hint_at_units(self, latest: ValueObservation) -> None:
+        """Warn once if values are fractions, and those of the earlier studies percent, or vice versa."""
+        told = [outcome.reward for outcome in self._ledger.outcomes if outcome.reward is not None]
+        if latest.failed or len(told) != VALUES:
+            return
+        units = units_beside(told, self._earlier)
+        if units is not None:
+            _logger.warning(
+                "The first %d values seem %s, those of the tasks %s: percent against fractions. Tell "
+                "values in the units of the tasks.",
+                *(VALUES, *units),
+            )
 
     @property
     def incumbent(self) -> FrozenConfig | None:

@@ -1,0 +1,34 @@
+"""A check of told values: fractions where the earlier studies have percent, or the other way round."""
+
+from collections.abc import Sequence
+from statistics import median
+
+VALUES = 3  # after which they are checked
+_APART = 20.0  # times that the median of percent is at least that of fractions
+
+
+def units_beside(told: Sequence[float], earlier: Sequence[float]) -> tuple[str, str] | None:
+    """Return the units of the values and of the earlier ones, if one are percent, the other fractions.
+
+    Percent are all in (1, 100], fractions all in [0, 1], and their medians differ by a factor of 20.
+
+    Args:
+        told: Finite values, as they were told.
+        earlier: Finite values of all earlier studies.
+
+    Example:
+        >>> units_beside([0.91, 0.88, 0.93], [85.0, 91.5, 93.2, 90.1])
+        ('fractions', 'percent')
+    """
+    if _are_percent_of(earlier, told):
+        return "fractions", "percent"
+    if _are_percent_of(told, earlier):
+        return "percent", "fractions"
+    return None
+
+
+def _are_percent_of(percent: Sequence[float], fractions: Sequence[float]) -> bool:
+    if not percent or not fractions:
+        return False
+    within = all(1 < v <= 100 for v in percent) and all(0 <= v <= 1 for v in fractions)
+    return within and median(percent) >= _APART * median(fractions)
