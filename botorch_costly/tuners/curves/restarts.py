@@ -8,7 +8,8 @@ from botorch_costly.curve_records import CurveDecision, CurveObservation
 
 _RESTARTS = 3  # continued segments that begin anew before it is said
 _MOST = 2 / 3  # share of them, from here on, among all continued segments that tell
-_LATEST = 64  # segments that are read: a checkpoint is not forgotten later
+_LATEST = 32  # segments that are read: a checkpoint is not forgotten later
+_READ = 16  # first values of a segment that tell how wide and how noisy the values are
 _NEARER = 2.0  # how much nearer a segment begins to where its training began
 _CLEAR = 6.0  # progress that counts, in standard deviations of the noise ...
 _WIDE = 0.1  # ... and in widths of the values so far, without the lowest and highest tenth
@@ -30,9 +31,8 @@ def seem_restarted(segments: Iterable[Segment]) -> bool:
         segments: Segments with their outcomes, in order.
     """
     known: dict[int, dict[int, float]] = {}  # values of each training by iteration, the first ones
-    latest: dict[
-        int, tuple[int, float]
-    ] = {}  # number of the last measured iteration, and its value
+    # Number of the last measured iteration, and its value.
+    latest: dict[int, tuple[int, float]] = {}
     values: list[float] = []
     bends: list[float] = []
     told: list[bool] = []
@@ -41,7 +41,8 @@ def seem_restarted(segments: Iterable[Segment]) -> bool:
         if not curve:
             continue
         number, since = decision.training, decision.since
-        values, bends = [*values, *curve.values()], [*bends, *_bends(list(curve.values()))]
+        first = list(islice(curve.values(), _READ))
+        values, bends = [*values, *first], [*bends, *_bends(first)]
         if since and number in latest:
             told += _votes(curve, known[number], latest[number], _least(values, bends))
         if sum(told) >= _RESTARTS:
