@@ -8,6 +8,8 @@ from typing import Literal
 _COUNT = 10  # metrics that are checked, and segments of training
 _BALANCE = 0.8  # of their pairs, from which a trend is no coincidence
 _LEAST = 0.1  # total worsening that is reported
+_WAY = 0.3  # and that of the whole way to the top of the range
+_PERCENT = 100.0  # top of percentages
 _CLEAR = 0.3  # total worsening that needs no confirmation by as many metrics again
 _OTHER = {"loss": "accuracy", "accuracy": "loss"}
 _TREND = {"loss": "rise", "accuracy": "fall"}
@@ -19,9 +21,11 @@ Declared = Literal["loss", "accuracy"]
 class Direction:
     """Warns once if the first metrics of a run worsen steadily, as metrics of the other kind do.
 
-    Most runs improve their metric at first. A loss above 1 cannot be an accuracy, but what is declared as
-    an accuracy and lies above 1 may be a loss: there a tenth of the first metric has to be lost. A loss
-    that fine-tuning raises at first turns soon, so that a small rise has to go on for as long again.
+    Most runs improve their metric at first. What is declared as a loss may be an accuracy, a share up to
+    1 or a percentage up to 100, that rises by a tenth of its range, or by a third of the way to the top.
+    What is declared as an accuracy and lies above 1 may be a loss: there a tenth of the first metric has
+    to be lost. A loss that fine-tuning raises at first turns soon, so that a small rise has to go on for
+    as long again.
 
     Args:
         kind: Declared kind of the metrics.
@@ -77,8 +81,9 @@ def watch_segments(kind: Declared, segments: Sequence[tuple[float, float]]) -> b
     changes = [_sign(kind) * (after - before) for before, after in segments]
     worse = sum(change > 0 for change in changes)
     balance = worse - sum(change < 0 for change in changes)
-    within = all(0 <= metric <= 1 for segment in segments for metric in segment)
-    steady = balance >= _BALANCE * _COUNT and sum(changes) >= _LEAST
+    top = _top(kind, [metric for segment in segments for metric in segment] or [0.0])
+    within = top in (1.0, _PERCENT if kind == "loss" else 1.0)
+    steady = balance >= _BALANCE * _COUNT and sum(changes) >= _LEAST * (top or 1.0)
     if len(segments) == _COUNT and within and steady:
         _logger.warning(
             "In %d of the first %d segments of training, with all settings tried, the metrics %s. "
@@ -93,11 +98,22 @@ def _sign(kind: Declared) -> int:
 
 
 def _worsening(kind: Declared, metrics: Sequence[float]) -> float:
-    """Return by how much metrics worsen in all, in units of the largest if that is above 1; 0 if not."""
-    largest = max(metrics)
-    if min(metrics) < 0 or (kind == "loss" and largest > 1):
-        return 0.0
+    """Return by how much metrics worsen in all, in units of the range that they may have; 0 if not."""
+    top = _top(kind, metrics)
     pairs = [(metrics[i], metrics[j]) for j in range(len(metrics)) for i in range(j)]
     balance = sum((later > before) - (later < before) for before, later in pairs) * _sign(kind)
-    steady = balance >= _BALANCE * len(pairs)
-    return _sign(kind) * (metrics[-1] - metrics[0]) / max(largest, 1.0) if steady else 0.0
+    change = _sign(kind) * (metrics[-1] - metrics[0])
+    if top is None or change <= 0 or balance < _BALANCE * len(pairs):
+        return 0.0
+    way = _WAY * change / (top - metrics[0]) if kind == "loss" else 0.0
+    return max(change / top, way)
+
+
+def _top(kind: Declared, metrics: Sequence[float]) -> float | None:
+    """Return the top of the range of metrics of the other kind; None if they cannot be such metrics."""
+    largest = max(metrics)
+    if min(metrics) < 0 or (kind == "loss" and largest > _PERCENT):
+        return None
+    if largest <= 1:
+        return 1.0
+    return _PERCENT if kind == "loss" else largest

@@ -5,6 +5,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
+import torch
+
 from botorch_costly.ask_tell.state import check_changed
 from botorch_costly.ask_tell.tariff import check_overhead
 from botorch_costly.errors import (
@@ -15,8 +17,9 @@ from botorch_costly.errors import (
     check_nonnegative,
 )
 from botorch_costly.plain import agree, as_number
-from botorch_costly.randomness import check_seed
+from botorch_costly.randomness import check_seed, generator_of
 from botorch_costly.rewards.metric_gain import Kind
+from botorch_costly.validation.partial import Rules
 
 _FIXED = {"examples", "seed", "metric"}  # options that describe the readings in a state
 
@@ -60,6 +63,17 @@ class Options:
     def sign(self) -> float:
         """Factor with which values become losses: 1 for a loss, -1 for an accuracy."""
         return 1.0 if self.metric == "loss" else -1.0
+
+    @property
+    def rules(self) -> Rules | None:
+        """Options of partial readings; None for readings of the whole set."""
+        if self.examples is None:
+            return None
+        return Rules(self.examples, self.level, self.min_delta, self.metric == "accuracy")
+
+    def order(self) -> list[int]:
+        """Return the numbers of the examples in the order of reading; none for the whole set."""
+        return torch.randperm(self.examples or 0, generator=generator_of(self.seed)).tolist()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options in plain values, for a state."""

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from botorch_costly.ask_tell.tariff import Tariff
 from botorch_costly.validation.belief import CurveBelief, Reading
 from botorch_costly.validation.partial import PartialReading, Rules
 from botorch_costly.validation.stopping import improves
@@ -48,6 +49,10 @@ class Readings:
     def latest(self) -> int:
         """Step of the latest reading; 0 before the first."""
         return self.all[-1].step if self.all else 0
+
+    def has(self, step: int) -> bool:
+        """Return whether the latest reading is of a step."""
+        return bool(self.all) and self.latest == step
 
     @property
     def successes(self) -> int:
@@ -183,6 +188,29 @@ class Readings:
         self.before = self.best
         self.examples, (self.count, self.failures) = state["examples"], state["counts"]
         self._belief = self._improves = None
+
+
+def counts_of(
+    history: Readings, tariff: Tariff, examples: int, population: int | None
+) -> dict[str, Any]:
+    """Return ``Validation.counts``.
+
+    Args:
+        history: Readings of the run.
+        tariff: Its seconds.
+        examples: Examples that were read.
+        population: Examples of the set; None if it is read as a whole.
+    """
+    whole = history.count * (population or 0)
+    return {
+        "readings": history.count,
+        "failed": history.failures,
+        "examples": examples if whole else None,
+        "saved": 1 - examples / whole if whole else None,
+        "seconds": tariff.validation.total,
+        "share": tariff.used,
+        "best": None if history.best is None else history.best.step,
+    }
 
 
 def summary_of(counts: Mapping[str, Any], best: Best | None) -> str:

@@ -9,6 +9,7 @@ from botorch_costly.ask_tell.tariff import Tariff
 from botorch_costly.validation.options import Options
 from botorch_costly.validation.partial import PartialReading, Rules
 from botorch_costly.validation.readings import Readings
+from botorch_costly.validation.stopping import LEAST
 from botorch_costly.validation.training_loss import TrainingLoss
 
 _logger = logging.getLogger(__name__)
@@ -19,6 +20,9 @@ _REACHED = 0.6  # probability of having reached the target, times the credit, at
 _IMPROVEMENT = 0.05  # expected improvement at which one is due, in units of that of the run so far,
 _SPARE = 1.5  # with so much credit
 _CHECKS = 128  # the belief is asked again after one of so many shares of the steps so far
+_LAST = "the last step"  # reason of a reading
+_LONG = 300.0  # seconds until a first reading that is warned of, where the end is unknown
+_FEW = 3  # steps after which their price is known
 _RATIO = 1.6  # of the steps at two readings, at which one is due if the share sets no limit
 
 
@@ -81,12 +85,13 @@ class Timing:
         self.has_asked = False  # the belief, at the latest step
         self.reason = "no step yet"
         self._was_last = False  # whether the latest step was read as the last one
+        self._has_warned = False  # of the seconds until the first reading
         self._averages = False  # whether averages of weights are read, too
 
     def is_average_due(self, step: int) -> bool:
         """Return whether an average of weights is read after the reading of a step."""
         self._averages = True
-        is_read = self._history.latest == step and bool(self._history.all)
+        is_read = self._history.has(step)
         if is_read and (self._was_last or self._credit(step) >= 1):
             self.reason = "the average of weights"
             return True
@@ -96,6 +101,11 @@ class Timing:
     def steps(self) -> int | None:
         """Last step of the run by the options, or as it is expected; None if it is unknown."""
         return self.expected if self._options.steps is None else self._options.steps
+
+    def note_last(self, *, last: bool) -> None:
+        """Note that the latest step, which is read, is the last one."""
+        if last:
+            self.reason, self._was_last = _LAST, True
 
     def may_pass(self, step: int, since: int) -> bool:
         """Return whether a step cannot be read, without a look at the clock or the belief.
@@ -137,7 +147,7 @@ class Timing:
         end = self.steps
         self._was_last = last or (end is not None and since < end <= step)
         if self._was_last:
-            return "the last step"
+            return _LAST
         is_known = any(since < known <= step for known in self._options.read_at)
         return "a step of read_at" if is_known else None
 
@@ -145,7 +155,26 @@ class Timing:
         """Return the reason for the first reading, or None."""
         self.reason = "the first reading waits for training to begin"
         is_due = self._tariff.affords_first(step, self.steps)
+        if not is_due:
+            self._warn_of_wait(step)
         return "the first reading" if is_due else None
+
+    def _warn_of_wait(self, step: int) -> None:
+        """Warn once if the first reading comes late, as after the end of a run of few, long steps."""
+        is_planned = self.steps is not None or any(at > step for at in self._options.read_at)
+        is_known = self._has_warned or self._history.count > 0
+        if is_planned or is_known or self._tariff.training.units < _FEW:
+            return
+        unit, overhead = self._tariff.training.unit, self._options.overhead
+        wait = unit * (1 - overhead) / overhead
+        if wait >= _LONG:
+            self._has_warned = True
+            _logger.warning(
+                "A step takes %.3g s, and the first reading waits for about %d of them, until "
+                "overhead=%.3g pays for the length of one. If the run has fewer, give its last step as "
+                "steps=, or call due after each batch.",
+                *(unit, math.ceil(wait / unit), overhead),
+            )
 
     def _paying(self, step: int) -> str | None:
         """Return the reason for a reading that the share affords, or None."""
@@ -236,6 +265,15 @@ class Timing:
         unit, allowance = self._tariff.validation.unit, self._allowance(step)
         is_limited = unit > 0 and math.isfinite(allowance)
         return max(int(allowance / unit), 0) if is_limited else sys.maxsize
+
+    def should_stop(self, step: int) -> bool:
+        """Return whether the rest of the run is unlikely to improve the metric; see ``Validation``."""
+        limit, history, last = self._options.false_stop, self._history, self._options.steps or 0
+        if limit is None or history.best is None or history.successes < LEAST:
+            return False
+        if step < max(self._options.read_at, default=0):  # the rate still has to fall
+            return False
+        return history.improves(history.lowest - self._options.min_delta, last) < limit
 
     def warn_of_price(self, step: int) -> None:
         """Warn once, after the first reading, if the share of the whole run affords no such reading."""

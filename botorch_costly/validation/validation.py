@@ -5,20 +5,18 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.state import refuse_damage, unchanged_on_error
 from botorch_costly.ask_tell.tariff import Tariff
 from botorch_costly.errors import check, check_count
-from botorch_costly.randomness import generator_of
 from botorch_costly.rewards.direction import Direction
 from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.validation.belief import Reading
+from botorch_costly.validation.misuse import Misuse
 from botorch_costly.validation.options import Options, checked_steps
-from botorch_costly.validation.partial import PartialReading, Rules
-from botorch_costly.validation.readings import Best, Readings, summary_of
-from botorch_costly.validation.stopping import LEAST
+from botorch_costly.validation.partial import PartialReading
+from botorch_costly.validation.readings import Best, Readings, counts_of, summary_of
 from botorch_costly.validation.timing import Timing
 from botorch_costly.validation.training_loss import TrainingLoss
 from botorch_costly.validation.values import Values, checked
@@ -96,11 +94,7 @@ class Validation:
             level=level,
             seed=seed,
         )
-        self._rules, self._order = None, list[int]()
-        if self.options.examples is not None:
-            self._rules = Rules(self.options.examples, level, min_delta, metric == "accuracy")
-            generator = generator_of(seed)
-            self._order = torch.randperm(self.options.examples, generator=generator).tolist()
+        self._rules, self._order = self.options.rules, self.options.order()
         self._tariff, self._training = Tariff(overhead, clock), TrainingLoss()
         self._history, self._direction = Readings(), Direction(metric)
         self._timing = Timing(
@@ -110,8 +104,9 @@ class Validation:
         self._is_open = False  # whether a reading is due or in progress,
         self._is_average = False  # and is that of an average of weights
         self._is_resting = False  # whether nothing has happened since a step that is not read
-        self._step = -1
-        self._examples_read = 0
+        self._has_answered = self._has_loss = False  # of the latest step
+        self._step, self._examples_read = -1, 0
+        self.misuse = Misuse()
 
     # -- asking ---------------------------------------------------------------------------------------
 
@@ -149,6 +144,9 @@ class Validation:
     ) -> bool:
         """Return whether to validate after a step of training; ``reason`` says why.
 
+        Asked again for the same step, it gives the same answer until ``tell``, and then False. Only as
+        the last one a step that was not due is decided about once more.
+
         Args:
             step: Number of the step, at least 0. One before the latest step means that training went
                 back: readings of later steps do not describe the run any more.
@@ -160,20 +158,27 @@ class Validation:
             InvalidArgumentError: If ``step`` is no integer of at least 0, or the loss no number.
         """
         step = step if type(step) is int and step >= 0 else check_count("step", step)
-        if train_loss is not None:
+        is_again = self._has_answered and step == self._step
+        if train_loss is not None and not (is_again and self._has_loss):
             self._training.add(train_loss)
+        self._has_loss = train_loss is not None or (is_again and self._has_loss)
+        is_waiting = self._is_open and not self._is_average
+        if is_again and (is_waiting or not last or self._history.has(step)):
+            self._timing.note_last(last=last)
+            return is_waiting
         if self._is_resting and not last and self._timing.may_pass(step, self._step):
             self._tariff.count(step - self._step)
             self._step = step
             return False
         self._tariff.end(self._tariff.training, max(step - self._step, 1))
-        self._is_open = self._is_average = False
-        self._history.close()
+        self._leave()
+        self.misuse.asked(step, self._step)
         if step < self._step:
             self._history.go_back(step)
             self._timing.next_check = -1
         since, self._step = self._step if step >= self._step else step - 1, step
         self._begin(is_due=self._timing.is_due(step, since, last=last))
+        self._has_answered = True
         self._is_resting, has_asked = not self._is_open, self._timing.has_asked
         self._tariff.end(self._tariff.deciding if has_asked else self._tariff.watching)
         return self._is_open
@@ -187,13 +192,22 @@ class Validation:
         put aside from the first call on. If it is not due, the next value told is no reading of it.
         """
         check(self._step >= 0, "due_average", "a step before, by validation.due(step)", "none")
+        if self._is_average:  # asked again
+            return True
         self._is_resting = False
         self._tariff.keep()
-        self._history.close()
+        self._leave()
         self._begin(is_due=self._timing.is_average_due(self._step))
         self._is_average = self._is_open
         self._tariff.end(self._tariff.watching)
         return self._is_open
+
+    def _leave(self) -> None:
+        """End the latest reading, and note one of which nothing was told."""
+        if self._is_open and (self._partial is None or not len(self._partial.losses)):
+            self.misuse.unanswered(self._step, average=self._is_average)
+        self._is_open = self._is_average = False
+        self._history.close()
 
     def _begin(self, *, is_due: bool) -> None:
         """Begin a reading if it is due."""
@@ -233,6 +247,7 @@ class Validation:
         self._training.read()
         has_examples = self._rules is not None
         losses = self.options.sign * checked(value, len(self.examples), has_examples=has_examples)
+        self.misuse.answered(average=self._is_average)
         if losses.ndim:
             self._tariff.end(self._tariff.validation, len(losses))
             self._add_shard(losses)
@@ -254,14 +269,15 @@ class Validation:
         partial.add(losses, self._timing.affordable(self._step))
         self._examples_read += len(losses)
         self._is_open = not partial.is_complete
-        level, averaged = self._training.level, self._is_average
-        self._history.record(self._step, partial, level, is_new=is_new, averaged=averaged)
+        named = {"is_new": is_new, "averaged": self._is_average}
+        self._history.record(self._step, partial, self._training.level, **named)
         if not self._is_open:
             self._end_reading()
 
     def _end_reading(self) -> None:
         """Warn of a reading that says that the metric or the share is not as meant."""
         if not self._is_average:
+            self.misuse.told(self._step)
             self._direction.watch(self.options.sign * self._history.all[-1].value)
         self._is_average = False
         self._timing.warn_of_price(self._step)
@@ -304,19 +320,12 @@ class Validation:
     @property
     def has_diverged(self) -> bool:
         """Whether the latest reading is not finite."""
-        readings = self._history.all
-        return bool(readings) and not math.isfinite(readings[-1].value)
+        return any(not math.isfinite(latest.value) for latest in self._history.all[-1:])
 
     @property
     def should_stop(self) -> bool:
         """Whether the rest of the run is unlikely to improve the metric; False without ``false_stop``."""
-        limit, history = self.options.false_stop, self._history
-        if limit is None or history.best is None or history.successes < LEAST:
-            return False
-        last = self.options.steps or 0
-        if self._step < max(self.options.read_at, default=0):  # the rate still has to fall
-            return False
-        return history.improves(history.lowest - self.options.min_delta, last) < limit
+        return self._timing.should_stop(self._step)
 
     @property
     def best(self) -> Best | None:
@@ -334,17 +343,7 @@ class Validation:
         ``share`` is the share of the clock that validation took, ``examples`` the number read, and
         ``saved`` the share of examples that the readings did not need.
         """
-        history = self._history
-        whole = history.count * (self.options.examples or 0)
-        return {
-            "readings": history.count,
-            "failed": history.failures,
-            "examples": self._examples_read if whole else None,
-            "saved": 1 - self._examples_read / whole if whole else None,
-            "seconds": self._tariff.validation.total,
-            "share": self._tariff.used,
-            "best": None if history.best is None else history.best.step,
-        }
+        return counts_of(self._history, self._tariff, self._examples_read, self.options.examples)
 
     @property
     def history(self) -> tuple[tuple[int, float], ...]:
@@ -396,5 +395,6 @@ class Validation:
             except Exception as error:
                 refuse_damage(type(self).__name__, error)
                 raise
-        self._is_open = self._is_average = self._is_resting = False
+        self._is_open = self._is_average = self._is_resting = self._has_answered = False
         self._partial = None
+        self.misuse.restart()

@@ -59,6 +59,7 @@ class SharedValidation:
         check(is_whole, "validation", expected, received)
         self._step = self._read = -1
         self._next = -1  # step of the next meeting
+        self._has_answered = False  # at the latest step
         self._due = self._pending = False  # for all ranks; on rank 0, before a meeting
         self._verdict: dict[str, Any] = {}  # of rank 0 after the latest reading, with several ranks
 
@@ -82,6 +83,8 @@ class SharedValidation:
     ) -> bool:
         """Return whether to validate after a step of training, the same on all ranks.
 
+        Asked again for the same step, it gives the same answer until ``tell``.
+
         Args:
             step: Number of the step, at least 0.
             train_loss: Training loss of the step on this rank; that of rank 0 counts.
@@ -91,9 +94,16 @@ class SharedValidation:
             InvalidArgumentError: If ``step`` is no integer of at least 0, or the loss no number.
             RankError: If the ranks are at different steps, or one is lost.
         """
-        step, self._due = check_count("step", step), False
+        step = check_count("step", step)
+        if self._has_answered and step == self._step and not last:
+            if self.ranks.is_first:
+                self.validation.due(step, train_loss=train_loss)
+            return self._due
+        self._due, self._has_answered = False, True
         self._verdict = {**self._verdict, "is_best": False}
         if self.ranks.is_first:
+            if self._pending:  # the ranks have not heard of it yet
+                self.validation.misuse.answered(average=False)
             is_due = self.validation.due(step, train_loss=train_loss, last=last)
             self._pending = is_due or (self._pending and step >= self._step)
         between = self.ranks.count > 1 and self._step <= step < self._next and not last
@@ -237,6 +247,7 @@ class SharedValidation:
         self.validation.load_state_dict(state["validation"], changed)
         self._step, self._read, self._next = state["step"], state["read"], -1
         self._due, self._pending = bool(state["due"]), bool(state["pending"])
+        self._has_answered = False
         self._verdict = {**self._own_verdict(), "is_best": False} if self.ranks.count > 1 else {}
 
 

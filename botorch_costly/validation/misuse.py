@@ -1,0 +1,79 @@
+"""Loops that ask or tell otherwise than is meant earn one warning each."""
+
+import logging
+
+_LEAST = 3  # unanswered readings in a row: one may be left out on purpose
+_TWICE = 2  # steps with two values: one may have been read again
+_logger = logging.getLogger(__name__)
+
+
+class Misuse:
+    """Warns once of readings that are never told, of steps that begin again, and of two values a step."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin with a run, or with a state from which it goes on."""
+        self._first = 0  # step that was asked first
+        self._unanswered = {False: 0, True: 0}  # readings in a row, and those of averages
+        self._tells = self._repeats = 0  # readings told since a step was asked; steps with several
+
+    def asked(self, step: int, latest: int) -> None:
+        """Note a step, and warn if it is the first one again.
+
+        Args:
+            step: The step.
+            latest: The step before it; -1 if it is the first.
+        """
+        self._tells = 0
+        if latest < 0:
+            self._first = step
+        elif step < latest and step <= self._first:
+            self._warn(
+                "step=%d follows step %d, as if the run began again: best.step may be of either pass. "
+                "Let steps rise over all epochs, as epoch * batches + batch does, and give another run "
+                "a Validation of its own.",
+                step,
+                latest,
+            )
+
+    def unanswered(self, step: int, *, average: bool) -> None:
+        """Note that a reading was due of which no value was told.
+
+        Args:
+            step: Step of the reading.
+            average: Whether it was one of an average of weights.
+        """
+        self._unanswered[average] += 1
+        if self._unanswered[average] == _LEAST:
+            self._warn(
+                "%s was True %d times in a row, at last at step %d, and no value was told. Call "
+                "tell(value) after each validation: without it there is no reading, and no best one.",
+                "due_average" if average else "due",
+                _LEAST,
+                step,
+            )
+
+    def answered(self, *, average: bool) -> None:
+        """Note that a value was told, or that a reading is still to come."""
+        self._unanswered[average] = 0
+
+    def told(self, step: int) -> None:
+        """Note a whole reading of the network, and warn if steps have two of them."""
+        self._tells += 1
+        self._repeats += self._tells == 2
+        if self._repeats == _TWICE:
+            self._warn(
+                "tell(value) was called twice at step %d, and at one before: each value is taken for a "
+                "reading of the metric, and the best of them for the best checkpoint. Tell one metric "
+                "alone, and that of an average of weights after due_average().",
+                step,
+            )
+
+    def _warn(self, message: str, *values: object) -> None:
+        """Warn, once for each message."""
+        if message not in self._said:
+            self._said.add(message)
+            _logger.warning(message, *values)
