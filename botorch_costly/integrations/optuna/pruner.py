@@ -121,7 +121,7 @@ class CurvePruner(BasePruner):
             _logger.warning(
                 "Trial %d reports step %d, which is iteration %d, beyond the %d iterations of a whole "
                 "trial that CurvePruner was told: later reports are left out, and trials may be pruned "
-                "too early. Correct its iterations=, or its first_step= (%d), the step first reported.",
+                "too early. Correct its iterations=, or its first_step= (%d), that of the first report.",
                 *(number, step, done, length, self._first_step),
             )
 

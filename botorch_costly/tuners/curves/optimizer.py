@@ -354,8 +354,8 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
             )
 
     def _warn_of_restarts(self, decision: CurveDecision, latest: CurveObservation) -> None:
-        """Warn once if continued segments begin anew, although trainings can be resumed."""
-        if not self.resumes or decision.since == 0:
+        """Warn once if continued segments begin anew; where trainings cannot be resumed, none goes on."""
+        if decision.since == 0:
             return
         told = [(self._ledger.suggestion(o.round), o) for o in self._ledger.outcomes]
         if begin_anew(told, latest):

@@ -30,7 +30,7 @@ from botorch_costly.tuners.transfer.advice import advice_in_units, cautious
 from botorch_costly.tuners.transfer.belief import bounded
 from botorch_costly.tuners.transfer.choice import TransferStrategy
 from botorch_costly.tuners.transfer.options import ByEvidence, ByGaps, Robustness
-from botorch_costly.tuners.transfer.percent import VALUES, units_apart
+from botorch_costly.tuners.transfer.percent import VALUES, units_of
 
 _logger = logging.getLogger(__name__)
 
@@ -204,7 +204,7 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
         told = [outcome.reward for outcome in self._ledger.outcomes if outcome.reward is not None]
         if latest.failed or len(told) != VALUES:
             return
-        units = units_apart(told, self._earlier)
+        units = units_of(told, self._earlier)
         if units is not None:
             _logger.warning(
                 "The first %d values seem %s, those of the tasks %s: percent against fractions. Tell "

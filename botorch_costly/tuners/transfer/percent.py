@@ -7,7 +7,7 @@ VALUES = 3  # after which they are checked
 _APART = 20.0  # times that the median of percent is at least that of fractions
 
 
-def units_apart(told: Sequence[float], earlier: Sequence[float]) -> tuple[str, str] | None:
+def units_of(told: Sequence[float], earlier: Sequence[float]) -> tuple[str, str] | None:
     """Return the units of the values and of the earlier ones, if one are percent, the other fractions.
 
     Percent are all in (1, 100], fractions all in [0, 1], and their medians differ by a factor of 20.
@@ -17,7 +17,7 @@ def units_apart(told: Sequence[float], earlier: Sequence[float]) -> tuple[str, s
         earlier: Finite values of all earlier studies.
 
     Example:
-        >>> units_apart([0.91, 0.88, 0.93], [85.0, 91.5, 93.2, 90.1])
+        >>> units_of([0.91, 0.88, 0.93], [85.0, 91.5, 93.2, 90.1])
         ('fractions', 'percent')
     """
     if _are_percent_of(earlier, told):

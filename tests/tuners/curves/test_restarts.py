@@ -6,6 +6,8 @@ import random
 import pytest
 
 import botorch_costly as bc
+from botorch_costly.curve_records import CurveDecision, CurveObservation
+from botorch_costly.tuners.curves.restarts import seem_restarted
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True)})
 
@@ -102,3 +104,19 @@ def test_segments_side_by_side_are_recognized(caplog):
         for segment in reversed(pending):
             search.tell(segment, [loss(segment.config, n) for n in range(segment.iterations)])
     assert len(messages(caplog)) == 1
+
+
+def segment(number, training, since, *curve):
+    place = {"training": training, "since": since, "until": since + len(curve)}
+    decision = CurveDecision(number, {"lr": 0.01}, query=True, reason="", **place)
+    told = {"failed": False, "curve": curve, "cost": 1.0, "broken": False}
+    return decision, CurveObservation(number, {"lr": 0.01}, curve[-1], **told)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_progress_that_noise_explains_tells_nothing(noise):
+    first = (2.0, 1.9 + noise, 1.8 - noise, 1.7)
+    begun = [segment(n, n, 0, *first) for n in range(3)]
+    anew = [segment(n + 3, n, 4, 2.0) for n in range(3)]
+    assert seem_restarted(begun + anew) == (noise == 0.0)
+    assert not seem_restarted(begun + anew[:2])

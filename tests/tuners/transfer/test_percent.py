@@ -3,7 +3,7 @@
 import pytest
 
 import botorch_costly as bc
-from botorch_costly.tuners.transfer.percent import units_apart
+from botorch_costly.tuners.transfer.percent import units_of
 
 SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
 
@@ -68,7 +68,7 @@ def test_a_loaded_run_does_not_say_it_again(caplog):
 
 
 def test_values_that_are_no_fractions_of_each_other_are_not():
-    assert units_apart([], [90.0]) is None
-    assert units_apart([0.5, 1.2], [90.0]) is None
-    assert units_apart([0.5], [90.0, 101.0]) is None
-    assert units_apart([0.5], [90.0, 1.0]) is None
+    assert units_of([], [90.0]) is None
+    assert units_of([0.5, 1.2], [90.0]) is None
+    assert units_of([0.5], [90.0, 101.0]) is None
+    assert units_of([0.5], [90.0, 1.0]) is None
