@@ -51,10 +51,14 @@ def optimizer(resumes=True, shortest=1):
     return bc.CurveOptimizer(SPACE, 32, maximize=False, resumes=resumes, shortest=shortest)
 
 
+def name_of(curve):
+    return " ".join(f"{name}={getattr(value, '__name__', value)}" for name, value in curve.items())
+
+
 @pytest.mark.parametrize(
     "curve",
     [{}, {"noise": 0.02}, {"every": 2}, {"shortest": 4}, {"of": lambda *at: -loss(*at)}],
-    ids=str,
+    ids=name_of,
 )
 def test_trainings_that_begin_anew_are_named_once(curve, caplog):
     run(True, **curve)
@@ -74,7 +78,7 @@ def test_trainings_that_begin_anew_are_named_once(curve, caplog):
         {"of": late},
         {"most": 3},
     ],
-    ids=str,
+    ids=name_of,
 )
 def test_trainings_that_go_on_are_not(curve, caplog):
     run(False, **curve)
