@@ -18,9 +18,8 @@ def fingerprint_of(parts: Iterable[Any]) -> Tensor | None:
     """
     networks = [part for part in parts if isinstance(part, nn.Module)]
     parameters = [p for network in networks for p in network.parameters()]
-    # A sum of what is sharded would wait for other processes.
-    if not parameters or not all(type(p) in (Tensor, nn.Parameter) for p in parameters):
-        return None
+    if not parameters or not are_plain(parameters):
+        return None  # a sum of what is sharded would wait for other processes
     if any(p.is_meta or is_lazy(p) for p in parameters):
         return None
     places: dict[torch.device, list[int]] = {}
@@ -30,6 +29,11 @@ def fingerprint_of(parts: Iterable[Any]) -> Tensor | None:
     for held in places.values():  # one wait for each device
         sums[held] = torch.stack([_sums_of(parameters[place]) for place in held]).cpu()
     return sums
+
+
+def are_plain(parameters: Iterable[Tensor]) -> bool:
+    """Return whether parameters are torch's own: none is sharded, quantized, or of another library."""
+    return all(type(parameter) in (Tensor, nn.Parameter) for parameter in parameters)
 
 
 def _sums_of(parameter: Tensor) -> Tensor:

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Optimizer
 
+from botorch_costly.rewards.fingerprint import are_plain
 from botorch_costly.rewards.outside_optimizers import OutsideOptimizers, may_restore
 from botorch_costly.rewards.step_hook import unwatch, watch
 
@@ -132,12 +133,8 @@ class IdleRounds:
     def _fingerprint(self) -> list[Tensor] | None:
         """Return sums of the parameters, on their device; None if they cannot be compared."""
         parameters = self._parameters()
-        kinds = {type(parameter) for parameter in parameters}
-        # A sum of what is sharded would wait for other processes.
-        if not kinds <= {Tensor, nn.Parameter} or any(
-            p.is_meta or not p.numel() for p in parameters
-        ):
-            return None
+        if not are_plain(parameters) or any(p.is_meta or not p.numel() for p in parameters):
+            return None  # a sum of what is sharded would wait for other processes
         return [parameter.detach().sum() for parameter in parameters]
 
     def _is_unchanged(self) -> bool:

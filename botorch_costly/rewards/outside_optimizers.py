@@ -12,6 +12,7 @@ from torch.amp import GradScaler
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
+from botorch_costly.rewards.fingerprint import are_plain
 from botorch_costly.rewards.step_hook import unwatch, watch
 
 _logger = logging.getLogger(__name__)
@@ -37,7 +38,8 @@ class OutsideOptimizers:
         """Note a step; warn once if either the optimizer or all that it trains is among the parts."""
         networks = [part for part in self._parts if isinstance(part, nn.Module)]
         trained = {id(p) for network in networks for p in network.parameters()}  # as it is now
-        own = {id(p) for group in optimizer.param_groups for p in group["params"]}
+        parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        own = {id(p) for p in parameters}
         if own & trained:
             if _has_moments(optimizer) and not any(may_restore(p, optimizer) for p in self._parts):
                 self._warn(
@@ -45,15 +47,16 @@ class OutsideOptimizers:
                     "trains a network that goes back to earlier states, and does not go back with it, "
                     "for it is not among the parts.",
                 )
-        elif (
-            own
-            and any(is_its_own(part, optimizer) for part in self._parts)
-            and all(map(_is_known, self._parts))
-        ):
+        elif own and are_plain(parameters) and self._is_part(optimizer):
             self._warn(
                 optimizer,
                 "is among the parts and goes back to earlier states; what it trains is not, and goes on.",
             )
+
+    def _is_part(self, optimizer: Optimizer) -> bool:
+        """Return whether an optimizer is a part, and none of the others may hold what it trains."""
+        is_one = any(is_its_own(part, optimizer) for part in self._parts)
+        return is_one and all(map(_is_known, self._parts))
 
     def _warn(self, optimizer: Optimizer, what: str) -> None:
         self.has_warned = True

@@ -193,3 +193,22 @@ def test_what_cannot_be_summed_has_no_fingerprint():
 def test_complex_and_empty_parameters_are_summed():
     module = nn.ParameterList([torch.ones(2, dtype=torch.complex64), torch.empty(0)])
     assert fingerprint_of([module]).tolist() == [[2.0, 2.0], [0.0, 0.0]]
+
+
+class Shard(nn.Parameter):
+    """A parameter of another kind, as a library makes them for what it has spread over processes."""
+
+
+def test_an_optimizer_of_shards_earns_no_warning(caplog):
+    """The network may hold views of them."""
+    model, shard = network(), Shard(torch.zeros(2))
+    optimizer = torch.optim.SGD([shard], lr=1e-2)
+
+    def step():
+        optimizer.zero_grad()
+        (shard - 1).square().sum().backward()
+        optimizer.step()
+        return (shard - 1).square().sum().item()
+
+    played(session_of(model, optimizer), step)
+    assert about(caplog, ALONE) == 0
