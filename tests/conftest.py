@@ -1,7 +1,5 @@
 """Options and fixtures every test may use."""
 
-import gc
-
 import pytest
 import torch
 
@@ -29,13 +27,6 @@ def pytest_configure(config):
     if double or single:
         sizes = {torch.float64: double, torch.float32: single}
         config.processor = Processor(sizes, config.getoption("--draw"))
-
-
-def pytest_collection_finish(session):
-    # Modules, items and their parameters live as long as the session: the garbage collector need not look
-    # through hundreds of thousands of them again and again, which takes some percent of a run.
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture
