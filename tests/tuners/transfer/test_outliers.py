@@ -68,31 +68,32 @@ def test_no_evaluation_that_goes_astray_ruins_the_search(bad, when):
 
 
 FEW = [study(0.3, 0, n=9)]
-LOW = {  # plausible values, though the tasks foretell others, and several failures
-    "low": (STUDIES, (-0.5,)),
-    "lower": (STUDIES, (-1.0,)),
-    "two low": (STUDIES, (-0.5, -0.5)),
-    "failed, then low": (FEW, (math.nan, -0.5)),
-    "low after few": (FEW, (-0.5,)),
-    "lower after few": (FEW, (-1.0,)),
-    "lowest after few": (FEW, (-2.0,)),
-    "failed after few": (FEW, (math.nan,) * 3),
+LOW = {  # plausible values, though the tasks foretell others, and several failures; evaluations
+    "low": (STUDIES, (-0.5,), 12),
+    "lower": (STUDIES, (-1.0,), 12),
+    "two low": (STUDIES, (-0.5, -0.5), 12),
+    "failed, then low": (FEW, (math.nan, -0.5), 12),
+    # The first configuration is the best of the only study: what is wrong there takes longer to outweigh.
+    "low after few": (FEW, (-0.5,), 16),
+    "lower after few": (FEW, (-1.0,), 12),
+    "lowest after few": (FEW, (-2.0,), 12),
+    "failed after few": (FEW, (math.nan,) * 3, 12),
 }
 
 
 @pytest.mark.parametrize("case", quick(LOW, "low", "failed after few"))
 def test_low_values_that_are_plausible_do_not_ruin_the_search(case):
-    # Random points: .02 after twelve evaluations.
-    tasks, low = LOW[case]
+    # Random points: .018 after twelve evaluations, .013 after sixteen.
+    tasks, low, evaluations = LOW[case]
     told = iter(low)
     optimizer, best = bc.TransferOptimizer(SPACE, tasks), math.inf
-    for _ in range(12):
+    for _ in range(evaluations):
         asked = optimizer.ask()
         true = value(asked.config)
         said = next(told, true)
         best = min(best, -true) if said == true else best
         optimizer.tell(asked, said)
-    assert best < 0.02
+    assert best < 0.01
 
 
 def test_a_value_that_went_astray_counts_as_a_failure_where_it_was():
