@@ -13,6 +13,7 @@ from benchmarks.quotes.searches import (
     live_machines,
     machines,
     machines_of,
+    networks,
     smallest,
     sums,
 )
@@ -238,6 +239,13 @@ QUOTES = (
         FABOLAS,
         "| an error of #, #, # after #, #, # s, LogEI on all pictures #, #, # |",
         lambda: [*live_machines()[3:6], *live_machines()[:3], *live_machines()[6:]],
+    ),
+    Quote(
+        FABOLAS,
+        "an error of #, #, #, # after 2, 4, 8, 16 s of training the convolutional network, LogEI on all "
+        "pictures #, #, #, #; the residual network, too small to learn in this time, # to #, "
+        "LogEI # to # |",
+        networks,
     ),
     Quote(RM_GP_UCB, "sum of regrets #, even weights #, GP-UCB #;", _synthetic),
     Quote(RM_GP_UCB, "| #, #, #, # for η = .01, .1, 1, 10", _rates),

@@ -77,7 +77,8 @@ def _continuous() -> list[Value]:
     order = (("hartmann", 4), ("hartmann", 8), ("sample", 4), ("sample", 8))
     spans = [f(c.ratio for c in results[key]) for key in order for f in (min, max)]
     every = [c for some in results.values() for c in some]
-    trials = len({row["seed"] for row in stored("priced-continuous")})
+    rows = grouped(stored("priced-continuous"), "function", "dim", "policy").values()
+    (trials,) = {len(mine) for mine in rows}
     return [trials, *spans, len(every), sum(c.high < 1 for c in every)]
 
 

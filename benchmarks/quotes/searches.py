@@ -53,6 +53,17 @@ def live_machines() -> list[Value]:
     return [*map(float, times), *ours, *theirs]
 
 
+def networks() -> list[Value]:
+    """Return the errors of the small networks by ``SubsetOptimizer`` and by LogEI on all pictures."""
+    programs = {"cnn, small": (2, 4, 8, 16), "residual, small": (2, 16)}
+    return [
+        fmean(column("fabolas-networks", f"at {t}", program=program, method=method))
+        for program, times in programs.items()
+        for method in (_OURS, "LogEI on all")
+        for t in times
+    ]
+
+
 def smallest() -> list[Value]:
     """Return the mean total variation of 50 points by each method."""
     return [

@@ -129,6 +129,9 @@ REPORTS: dict[str, Page] = {
         "Regret at the target against what was paid", "subsets.fabolas", "fabolas-subsets.png"
     ),
     "svm-live": Page("Support vector machines on MNIST, trained live", "subsets.live.benchmark"),
+    "fabolas-networks": Page(
+        "Networks on parts of CIFAR-10, trained live", "subsets.live.benchmark"
+    ),
     "fabolas-time": Page("Seconds of an iteration of SubsetOptimizer", "subsets.timing"),
     "cold-belief": Page("How near a belief is to the posterior", "subsets.cold"),
     "learners": Page(

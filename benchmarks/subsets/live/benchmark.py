@@ -26,6 +26,7 @@ PROGRAMS: dict[str, Program] = {
     "cnn, small": SMALL_CNN,
     "residual, small": SMALL_RESIDUAL,
 }
+_WIDTH = 25  # of a column
 _LEAST = 0.5  # of a wrong answer: the error of a training without any
 
 
@@ -65,7 +66,7 @@ def text(rows: Sequence[Row]) -> str:
 
 def _table(name: str, rows: Sequence[Row]) -> list[str]:
     budgets = [key for key in rows[0] if key.startswith("at ")]
-    head = "".join(f"{f'{budget[3:]} s':>22}" for budget in budgets)
+    head = "".join(f"{f'{budget[3:]} s':>{_WIDTH}}" for budget in budgets)
     lines = [f"{name:<18}{'seeds':>6}{head}  deciding"]
     for method in METHODS:
         mine = [row for row in rows if row["method"] == method]
@@ -81,7 +82,7 @@ def _table(name: str, rows: Sequence[Row]) -> list[str]:
 
 def _cell(errors: Sequence[float]) -> str:
     each = " ".join(f"{error:.3f}".lstrip("0") for error in errors[:3])
-    return f"{statistics.fmean(errors):.4f} ({each})".rjust(22)
+    return f"{statistics.fmean(errors):.4f} ({each})".rjust(_WIDTH)
 
 
 def run(arguments: list[str], name: str, about: str, programs: list[str], more: list[str]) -> None:
