@@ -108,6 +108,7 @@ def _draws(seeds: int) -> Any:  # shape: (_RESAMPLES, seeds)
     return np.random.default_rng(0).integers(0, seeds, (_RESAMPLES, seeds))
 
 
+@lru_cache(maxsize=8)
 def _expanded(seeds: int) -> float:
     """Return the level at which percentiles of so many seeds make an interval of ``LEVEL``."""
     quantile = float(t.ppf((1 + LEVEL) / 2, seeds - 1))
