@@ -48,10 +48,7 @@ def value_of(belief, points, others, effective_horizon):
     """Return means and exact values of queries, over points of a fine lattice and others."""
     terms = torch.cat([FINE, others]), NOW, effective_horizon, belief.noise
     with torch.no_grad():
-        acquisition = TimeVaryingKG(belief, *terms)
-        # Lines of points that lie together cross at few places, at each of which all are evaluated.
-        parts = [acquisition.mean_and_gain(some) for some in points.split(12)]
-    mean, gain = map(torch.cat, zip(*parts, strict=True))
+        mean, gain = TimeVaryingKG(belief, *terms).mean_and_gain(points)
     return mean, mean + effective_horizon * gain
 
 
