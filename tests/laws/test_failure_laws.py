@@ -13,7 +13,7 @@ from tests.registry.optimizers import BY_DEFAULT, OPTIMIZERS
 _OFFLINE = [name for name in OPTIMIZERS if name.startswith(("Transfer", "Curve", "Subset"))]
 _LOW = {"low": -1e6, "lower": -1e30, "failed": math.nan}
 _WILD = {**_LOW, "high": 1e6, "higher": 1e30}
-_AFTER = 9  # evaluations after the first
+_AFTER = 7  # evaluations after the first
 _RANGE = 3.0  # of the true values
 
 
