@@ -53,14 +53,17 @@ FAR := $(PYTEST) -p tests.far --device far
 RECIPES := $(patsubst %,tests/benchmarks/test_%.py::TestRun::test_it_trains_and_is_resumed_on_the_device_of_its_recipe, \
 	simclr stn_schedule)
 WAITS := tests/tuners/online/test_waits.py tests/simulation/test_waits.py tests/validation/test_waits.py
+# Thousands of steps of one walk, each as several on a device.
+CHAIN := $(patsubst %,tests/numerics/test_ensemble_sampling.py::test_%, \
+	moments_match_the_density_for_all_scales recorded_log_densities_match_the_points)
 test-far: test-far-quick
-	$(FAR) -m 'not slow' tests/models tests/baselines tests/acquisition tests/query $(LAWS) tests/tuners/test_offline_devices.py
+	$(FAR) -m 'not slow' $(CHAIN) tests/models tests/baselines tests/acquisition tests/query $(LAWS) tests/tuners/test_offline_devices.py
 	$(FAR) -m slow $(WAITS) tests/tuners/test_offline_devices.py
 
 # The part of it that continuous integration has time for: there an operation takes several times as long.
 test-far-quick: $(VENV)/.installed
 	$(FAR) -m 'not slow' tests/numerics tests/kernels tests/optim tests/laws/test_device_laws.py \
-		tests/laws/test_mirrored_calls.py $(WAITS) $(RECIPES)
+		tests/laws/test_mirrored_calls.py $(WAITS) $(RECIPES) $(patsubst %,--deselect %,$(CHAIN))
 
 # The smallest versions that pyproject.toml allows, in an environment of its own (5 GB). Matplotlib of that
 # time calls the parser of today by names that it warns of.
