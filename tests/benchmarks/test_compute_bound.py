@@ -271,8 +271,15 @@ class TestAccount:
             Accounted(TEXT, {"learning_rate": 1.0, "dropout": 0.0}, Account(limit=1))
 
 
+# Another option of a method that is there, or of what several of them do.
+OPTIONS = {
+    *("greedy, impatient", "trivial augment, wsd", "best of four, wsd"),
+    *("halving, full length", "bandit population, full length"),
+}
+
+
 class TestMethods:
-    @pytest.mark.parametrize("name", METHODS)
+    @pytest.mark.parametrize("name", quick(METHODS, *(n for n in METHODS if n not in OPTIONS)))
     def test_each_ends_within_its_compute(self, name):
         if name in NEEDS:
             pytest.importorskip(NEEDS[name])
