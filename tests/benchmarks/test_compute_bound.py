@@ -2,6 +2,7 @@
 
 import copy
 import io
+import itertools
 import math
 from dataclasses import asdict, replace
 from functools import cache
@@ -100,8 +101,14 @@ def with_optimizer(name):
 
 
 class TestLongRun:
-    @pytest.mark.parametrize("name", OPTIMIZERS)
-    @pytest.mark.parametrize("measured", [False, True])
+    @pytest.mark.parametrize(
+        ("name", "measured"),
+        quick(
+            itertools.product(OPTIMIZERS, [False, True]),
+            *((name, False) for name in OPTIMIZERS),
+            *((name, True) for name in ("adamw", "schedule_free")),
+        ),
+    )
     def test_a_resumed_run_continues_bit_for_bit(self, name, measured):
         problem = with_optimizer(name)
         straight = problem.setup(5)
