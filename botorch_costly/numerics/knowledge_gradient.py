@@ -121,8 +121,8 @@ def expected_rise(
     if rows <= _BLOCK or slope.numel() <= _TOGETHER or not is_near(slope):
         return _rise(intercept, slope, tolerance)
     # Each pass evaluates the lines of all problems wherever one of the problems may have a new line.
-    parts = (of_all.reshape(rows, -1).split(_BLOCK) for of_all in (intercept, slope))
-    rises = [_rise(*part, tolerance) for part in zip(*parts, strict=True)]
+    levels, tilts = (x.reshape(rows, -1).split(_BLOCK) for x in (intercept, slope))
+    rises = [_rise(*part, tolerance) for part in zip(levels, tilts, strict=True)]
     return torch.cat(rises).view(slope.shape[:-1])
 
 
