@@ -31,7 +31,8 @@ test-all: $(VENV)/.installed
 # instructions, more threads, single precision, and with what processors compute in their own way changed by
 # a relative error that tests/processors.py makes, for three such processors each. Tolerances of mathematics
 # follow from an error of 1e-14; decisions have to bear larger ones.
-MATHEMATICS := tests/numerics tests/models tests/baselines tests/optim tests/kernels tests/acquisition tests/laws
+FORMULAS := tests/numerics tests/models tests/baselines tests/optim tests/kernels tests/acquisition
+MATHEMATICS := $(FORMULAS) tests/laws
 DECISIONS := tests/tuners tests/simulation tests/bandits tests/query
 # Those laws that hang on a dtype and a device.
 LAWS := $(patsubst %,tests/laws/test_%_laws.py,acquisition feature kernel model query)
@@ -52,14 +53,17 @@ FAR := $(PYTEST) -p tests.far --device far
 RECIPES := $(patsubst %,tests/benchmarks/test_%.py::TestRun::test_it_trains_and_is_resumed_on_the_device_of_its_recipe, \
 	simclr stn_schedule)
 WAITS := tests/tuners/online/test_waits.py tests/simulation/test_waits.py tests/validation/test_waits.py
+# Thousands of steps of one walk, each as several on a device.
+CHAIN := $(patsubst %,tests/numerics/test_ensemble_sampling.py::test_%, \
+	moments_match_the_density_for_all_scales recorded_log_densities_match_the_points)
 test-far: test-far-quick
-	$(FAR) -m 'not slow' tests/models tests/baselines tests/acquisition tests/query $(LAWS) tests/tuners/test_offline_devices.py
+	$(FAR) -m 'not slow' $(CHAIN) tests/models tests/baselines tests/acquisition tests/query $(LAWS) tests/tuners/test_offline_devices.py
 	$(FAR) -m slow $(WAITS) tests/tuners/test_offline_devices.py
 
 # The part of it that continuous integration has time for: there an operation takes several times as long.
 test-far-quick: $(VENV)/.installed
 	$(FAR) -m 'not slow' tests/numerics tests/kernels tests/optim tests/laws/test_device_laws.py \
-		tests/laws/test_mirrored_calls.py $(WAITS) $(RECIPES)
+		tests/laws/test_mirrored_calls.py $(WAITS) $(RECIPES) $(patsubst %,--deselect %,$(CHAIN))
 
 # The smallest versions that pyproject.toml allows, in an environment of its own (5 GB). Matplotlib of that
 # time calls the parser of today by names that it warns of.
@@ -74,12 +78,16 @@ LOWEST := .venv-lowest/bin/python -m pytest -n auto --maxprocesses 4 --dist work
 test-lowest: .venv-lowest/.installed
 	$(LOWEST)
 
-# What continuous integration has time for: with the smallest versions, as on another processor, what hangs
-# on the libraries, but no benchmarks and no long runs of optimizers or simulations; laws in single precision.
+# What continuous integration has time for: with the smallest versions, on instructions of another processor,
+# what hangs on the libraries, and what hangs on rounding with the errors of another processor as well, which
+# take twice the time; no benchmarks, no long runs of optimizers or simulations, and nothing about words or
+# files alone; laws in single precision.
+OTHERWISE := MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(LOWEST)
+LONG := tests/benchmarks tests/tuners tests/laws tests/machines tests/simulation tests/bandits
+WORDS := $(patsubst %,tests/test_%.py,tutorials prose papers packaging site)
 test-elsewhere: .venv-lowest/.installed $(VENV)/.installed
-	MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default $(LOWEST) --perturb 1e-14 --ignore tests/benchmarks \
-		--ignore tests/tuners --ignore tests/laws --ignore tests/test_tutorials.py --ignore tests/machines \
-		--ignore tests/simulation --ignore tests/bandits
+	$(OTHERWISE) --perturb 1e-14 $(FORMULAS) tests/query
+	$(OTHERWISE) $(patsubst %,--ignore %,$(FORMULAS) tests/query $(LONG) $(WORDS))
 	$(PYTEST) -m 'not slow' --dtype float32 $(LAWS)
 
 # Each extra by itself, in environments in out/extras: EXTRAS="optuna ray" for some of them.

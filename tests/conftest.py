@@ -1,5 +1,7 @@
 """Options and fixtures every test may use."""
 
+import gc
+
 import pytest
 import torch
 
@@ -27,6 +29,14 @@ def pytest_configure(config):
     if double or single:
         sizes = {torch.float64: double, torch.float32: single}
         config.processor = Processor(sizes, config.getoption("--draw"))
+
+
+def pytest_collection_finish(session):
+    # Modules, items and their parameters live as long as the session, and each look through all of these
+    # hundreds of thousands of objects takes half a second: some percent of a run. So it comes less often.
+    # Freezing them would hide them from gc.get_referrers, which Hypothesis asks.
+    youngest, middle, _ = gc.get_threshold()
+    gc.set_threshold(youngest, middle, 200)
 
 
 @pytest.fixture

@@ -42,6 +42,10 @@ _FAR = 9.0
 _LEAST_SURPRISE = 1e-30
 _ROUNDING = 100  # least variance of an observation in an approximate value, in rounding errors
 _SMALL = 50_000  # values of lines that are computed in one tensor
+_TOGETHER, _BLOCK = (
+    5000,
+    8,
+)  # lines of all problems from which so many problems are solved at a time
 _FIRST_POINTS = (-_FAR, -2.0, -1.0, -0.4, 0.0, 0.4, 1.0, 2.0, _FAR)
 _MOST_PASSES = 50  # only bounds the loop: lines are few and each pass finds new ones
 _PASSES_UNSYNCED = 5  # passes on a device that is not synchronized,
@@ -113,6 +117,16 @@ def expected_rise(
         >>> round(expected_rise(*flat_and_steep).item(), 4)  # E max(0, z)
         0.3989
     """
+    rows = slope.shape[:-1].numel()
+    if rows <= _BLOCK or slope.numel() <= _TOGETHER or not is_near(slope):
+        return _rise(intercept, slope, tolerance)
+    # Each pass evaluates the lines of all problems wherever one of the problems may have a new line.
+    levels, tilts = (x.reshape(rows, -1).split(_BLOCK) for x in (intercept, slope))
+    rises = [_rise(*part, tolerance) for part in zip(levels, tilts, strict=True)]
+    return torch.cat(rises).view(slope.shape[:-1])
+
+
+def _rise(intercept: Tensor, slope: Tensor, tolerance: float) -> Tensor:
     with torch.no_grad():
         index = upper_envelope(intercept, slope, tolerance)
     level, steepness = intercept.gather(-1, index), slope.gather(-1, index)

@@ -45,11 +45,21 @@ def advance(
     """Return the posteriors after a gap without an observation, equation (1)."""
     if gap <= 0:
         return trend
-    step = rates.new_tensor([[1.0, gap, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    level, both = gap**3 / 3, gap**2 / 2
-    noise = rates.new_tensor([[level, both, 0.0], [both, gap, 0.0], [0.0, 0.0, 0.0]])
-    mean = trend.mean @ step.mT
-    return Trend(mean, step @ trend.covariance @ step.mT + rates[:, None, None] * noise)
+    step, noise = (part[0] for part in _steps(rates.new_tensor([gap]), rates))
+    return Trend(trend.mean @ step.mT, step @ trend.covariance @ step.mT + noise)
+
+
+def _steps(
+    gaps: Tensor,  # shape: (n,)
+    rates: Tensor,  # shape: (m,)
+) -> tuple[Tensor, Tensor]:  # shapes: (n, 3, 3), (n, m, 3, 3)
+    """Return the matrices and the noises of equation (1)."""
+    step = torch.eye(3).to(rates).repeat(len(gaps), 1, 1)
+    step[:, 0, 1] = gaps
+    noise = torch.zeros_like(step)
+    noise[:, 0, 0], noise[:, 1, 1] = gaps**3 / 3, gaps
+    noise[:, 0, 1] = noise[:, 1, 0] = gaps**2 / 2
+    return step, rates[:, None, None] * noise[:, None]
 
 
 def predict(trend: Trend, regressor: float) -> tuple[Tensor, Tensor]:
@@ -60,17 +70,26 @@ def predict(trend: Trend, regressor: float) -> tuple[Tensor, Tensor]:
 
 def observe(
     trend: Trend,
-    value: float,
-    regressor: float,  # x
-    noise: Tensor,  # variance of the observation, shape: (m,)
-) -> tuple[Trend, Tensor]:  # the second: log density of the value, shape: (m,)
-    """Return the posteriors given a value, and how likely it was."""
-    design = trend.mean.new_tensor([1.0, 0.0, regressor])
-    column = trend.covariance @ design
-    variance = column @ design + noise
-    error = value - trend.mean @ design
-    weight = column / variance[:, None]
-    mean = trend.mean + weight * error[:, None]
-    covariance = trend.covariance - weight[:, :, None] * column[:, None, :]
-    density = -0.5 * (error.square() / variance + (2 * torch.pi * variance).log())
-    return Trend(mean, covariance), density
+    gaps: Tensor,  # before each value, since the one before; at least 0, shape: (n,)
+    values: Tensor,  # shape: (n,)
+    regressors: Tensor,  # x, shape: (n,)
+    noises: Tensor,  # variances of the observations, shape: (n, m)
+    rates: Tensor,  # q, shape: (m,)
+) -> tuple[Trend, Tensor]:  # the second: log density of the values, shape: (m,)
+    """Return the posteriors given values one after the other, and how likely these were."""
+    ones = torch.ones_like(regressors)
+    designs = torch.stack([ones, torch.zeros_like(ones), regressors], -1)
+    mean, covariance, errors, variances = *trend, [], []
+    rows = zip(*_steps(gaps, rates), designs, values, noises, strict=True)
+    for step, spread, design, value, noise in rows:
+        mean, covariance = mean @ step.mT, step @ covariance @ step.mT + spread
+        column = covariance @ design
+        variance, error = column @ design + noise, value - mean @ design
+        weight = column / variance[:, None]
+        mean = torch.addcmul(mean, weight, error[:, None])
+        covariance = torch.addcmul(covariance, weight[:, :, None], column[:, None, :], value=-1)
+        errors.append(error)
+        variances.append(variance)
+    spreads = torch.stack(variances)
+    terms = torch.stack(errors).square() / spreads + (2 * torch.pi * spreads).log()
+    return Trend(mean, covariance), -0.5 * terms.sum(0)

@@ -6,6 +6,7 @@ integrated over a grid, weighted by the evidence.
 """
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -81,15 +82,19 @@ class CurveBelief:
         """Return the posteriors after the last reading, its time, and the weights of the filters."""
         responds = 1.0 if self._has_losses and len(usable) > 1 else 0.0
         trend = prior(len(self._rates), torch.tensor([1.0, 1.0, responds], dtype=torch.float64))
-        evidence, last = torch.zeros_like(self._rates), self._time(usable[0].step)
-        for reading in usable:
-            now = self._time(reading.step)
-            trend, last = advance(trend, now - last, self._rates), now
-            value = (reading.value - self._origin) / self._scale
-            noise = self._noises + reading.variance / self._scale**2
-            trend, density = observe(trend, value, self._regressor(reading.training), noise)
-            evidence = evidence + density
-        return trend, last, torch.softmax(evidence, 0)
+        times = [self._time(reading.step) for reading in usable]
+        gaps, values, regressors, variances = (
+            self._rates.new_tensor(numbers)
+            for numbers in (
+                [now - before for before, now in pairwise(times[:1] + times)],
+                [(reading.value - self._origin) / self._scale for reading in usable],
+                [self._regressor(reading.training) for reading in usable],
+                [reading.variance / self._scale**2 for reading in usable],
+            )
+        )
+        noises = self._noises + variances[:, None]
+        trend, evidence = observe(trend, gaps, values, regressors, noises, self._rates)
+        return trend, times[-1], torch.softmax(evidence, 0)
 
     def _time(self, step: int) -> float:
         return math.log(step + self._start)

@@ -14,17 +14,17 @@ import pytest
 
 import botorch_costly as bc
 from botorch_costly.ask_tell.sums import warn_of_rising
+from tests.cases import quick
 
 SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
 STUDY = bc.Task([{"x": k / 8} for k in range(8)], [k / 8 for k in range(8)])
 
 
-def searches():
-    return {
-        "subsets": bc.SubsetOptimizer(SPACE, sampling=bc.Sampling(first=40)),
-        "transfer": bc.TransferOptimizer(SPACE, [STUDY]),
-        "curves": bc.CurveOptimizer(SPACE, 9, seed=0),
-    }
+SEARCHES = {
+    "subsets": lambda: bc.SubsetOptimizer(SPACE, sampling=bc.Sampling(first=40)),
+    "transfer": lambda: bc.TransferOptimizer(SPACE, [STUDY]),
+    "curves": lambda: bc.CurveOptimizer(SPACE, 9, seed=0),
+}
 
 
 def tell(search, decision, cost):
@@ -39,13 +39,20 @@ def warnings_of(caplog):
     return [r.message for r in caplog.records if "rise with each evaluation" in r.message]
 
 
-@pytest.mark.parametrize("name", searches())
+@pytest.mark.parametrize("name", SEARCHES)
 def test_sums_of_costs_are_named_once(name, caplog):
-    search, sums = searches()[name], itertools.accumulate(itertools.cycle([3.0, 1.0, 2.0]))
+    search, sums = SEARCHES[name](), itertools.accumulate(itertools.cycle([3.0, 1.0, 2.0]))
     for cost in itertools.islice(sums, 14):
         tell(search, search.ask(), cost)
     (message,) = warnings_of(caplog)
     assert "If they are sums" in message
+
+
+def by_default(kinds, *everywhere):
+    """Return kinds of costs with each search: by default all with a cheap one, some with the others."""
+    cheap = [(kind, "subsets") for kind in kinds]
+    others = itertools.product(everywhere, SEARCHES)
+    return quick(itertools.product(kinds, SEARCHES), *cheap, *others)
 
 
 CLOCKS = {  # what each shows, and what passes between two readings
@@ -57,10 +64,9 @@ CLOCKS = {  # what each shows, and what passes between two readings
 }
 
 
-@pytest.mark.parametrize("name", searches())
-@pytest.mark.parametrize("clock", CLOCKS)
+@pytest.mark.parametrize(("clock", "name"), by_default(CLOCKS, "time.time"))
 def test_readings_of_a_clock_are_named_once(name, clock, caplog):
-    search, (began, each) = searches()[name], CLOCKS[clock]
+    search, (began, each) = SEARCHES[name](), CLOCKS[clock]
     for number in range(14):
         tell(search, search.ask(), began + number * each)
     (message,) = warnings_of(caplog)
@@ -77,23 +83,22 @@ def test_a_clock_that_began_shortly_ago_is_recognized(began, caplog, monkeypatch
     assert "readings of a clock" in message
 
 
-@pytest.mark.parametrize("name", searches())
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "of evaluations",
-        "that drift",
-        "that drift slowly",
-        "all equal",
-        "nearly equal",
-        "that double",
-        "that fall",
-        "omitted",
-        "of a row of one's own",
-    ],
-)
+OTHERS = [
+    "of evaluations",
+    "that drift",
+    "that drift slowly",
+    "all equal",
+    "nearly equal",
+    "that double",
+    "that fall",
+    "omitted",
+    "of a row of one's own",
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), by_default(OTHERS, "that drift", *OTHERS[-2:]))
 def test_other_costs_are_not(name, kind, caplog):
-    search, generator = searches()[name], random.Random(1)
+    search, generator = SEARCHES[name](), random.Random(1)
     for number in range(14):
         cost = {
             "of evaluations": generator.expovariate(1.0) + 1e-3,
@@ -119,18 +124,18 @@ def place(search, number):
 
 @pytest.mark.parametrize("began", [0.0, 1.79e9])
 def test_a_loaded_run_does_not_say_it_again(began, caplog):
-    search, sums = searches()["transfer"], itertools.accumulate(range(1, 20))
+    search, sums = SEARCHES["transfer"](), itertools.accumulate(range(1, 20))
     for cost in itertools.islice((began + total for total in sums), 10):
         tell(search, search.ask(), cost)
     assert len(warnings_of(caplog)) == 1
-    again = searches()["transfer"]
+    again = SEARCHES["transfer"]()
     again.load_state_dict(search.state_dict())
     tell(again, again.ask(), began + 100.0)
     assert len(warnings_of(caplog)) == 1
 
 
 def test_evaluations_of_ones_own_do_not_repeat_it(caplog):
-    search, sums = searches()["transfer"], itertools.accumulate(range(1, 20))
+    search, sums = SEARCHES["transfer"](), itertools.accumulate(range(1, 20))
     for cost in itertools.islice(sums, 10):
         tell(search, search.ask(), cost)
     for number in range(3):

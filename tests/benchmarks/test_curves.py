@@ -229,7 +229,7 @@ def test_a_search_after_earlier_studies_is_played(monkeypatch):
 
 
 def test_a_few_policies_are_enough_for_a_table(monkeypatch, tmp_path, capsys):
-    case = earlier.Case(rising(n=6, longest=9), [rising(n=6, longest=9, seed=1)])
+    case = earlier.Case(rising(n=4, longest=5), [rising(n=4, longest=5, seed=1)])
     monkeypatch.setattr(earlier, "CASES", {"enduro after pong": lambda seed: case})
     earlier.main(["--smoke", "--processes", "1", "--results", str(tmp_path)])
     text = capsys.readouterr().out

@@ -1,6 +1,7 @@
 """Timing of decisions: both ways decide the same, parts add up, and what is counted is what was asked."""
 
 import json
+from functools import cache
 
 import pytest
 import torch
@@ -46,21 +47,22 @@ def test_no_query_is_dropped_however_old():
     assert belief.num_rows == 31
 
 
-@pytest.fixture(scope="module")
-def pairs():
-    """Both ways on some problems."""
-    return [decision.turn(case(n=40, seed=seed)) for seed in range(10)]
+@cache
+def pair_of(seed):
+    """Both ways on a problem."""
+    return decision.turn(case(n=40, seed=seed))
 
 
 @pytest.mark.slow
-def test_nearly_all_decisions_find_as_many_optima(pairs):
+def test_nearly_all_decisions_find_as_many_optima():
+    pairs = list(map(pair_of, range(10)))
     as_many = sum(len(pair.ours.optima) >= pair.settled for pair in pairs)
     assert as_many >= least_successes(len(pairs), 0.95)  # 95.5 % of 200 problems
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_both_ways_decide_the_same(pairs, seed):
-    pair = pairs[seed]
+def test_both_ways_decide_the_same(seed):
+    pair = pair_of(seed)
     assert pair.ahead >= -decision.AS_GOOD
     if len(pair.ours.optima) == len(pair.botorchs.optima):  # another rival changes the verdict
         assert pair.ours.query == pair.botorchs.query

@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_1samp
+from scipy.stats import bootstrap, ttest_1samp
 
+from benchmarks.harness import statistics
 from benchmarks.harness.statistics import paired, paired_ratio
 
 LEVELS = np.linspace(1, 50, 20)  # seeds differ far more than methods do
@@ -30,6 +31,20 @@ def test_the_interval_is_that_of_a_mean():
     half = 1.96 * noise.std() / math.sqrt(400)
     assert found.low == pytest.approx(noise.mean() - half, abs=0.02)
     assert found.high == pytest.approx(noise.mean() + half, abs=0.02)
+
+
+@pytest.mark.parametrize("seeds", [2, 7, 40])
+def test_the_draws_are_those_of_scipy(seeds, monkeypatch):
+    monkeypatch.setattr(statistics, "_expanded", lambda _: 0.95)
+    ours, theirs = np.random.default_rng(seeds).normal(3, size=(2, seeds))
+    options = {"n_resamples": 9999, "method": "percentile", "paired": True, "vectorized": True}
+    for ours_by_theirs, statistic in (
+        (paired, lambda a, b, axis=-1: (a - b).mean(axis)),
+        (paired_ratio, lambda a, b, axis=-1: a.mean(axis) / b.mean(axis)),
+    ):
+        exact = bootstrap((ours, theirs), statistic, rng=np.random.default_rng(0), **options)
+        expected = exact.confidence_interval
+        assert ours_by_theirs(ours, theirs)[1:] == pytest.approx(tuple(expected), abs=1e-9)
 
 
 @pytest.mark.parametrize("seeds", [6, 10, 20])

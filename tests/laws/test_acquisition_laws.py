@@ -5,6 +5,7 @@ import pickle
 import pytest
 import torch
 
+from tests.cases import slow
 from tests.registry.acquisitions import ACQUISITIONS
 from tests.registry.models import MODELS
 
@@ -30,7 +31,7 @@ def points(generator, *batch):
     )
 
 
-@pytest.mark.parametrize("batch", [(1,), (2, 3)])
+@pytest.mark.parametrize("batch", [slow(((1,),)), (2, 3)])
 def test_a_batch_is_a_loop(make, model, batch, generator):
     acquisition, X = make(model(**DOUBLE)), points(generator, *batch)
     together = acquisition(X)

@@ -1,16 +1,19 @@
 """The index of Pandora's box."""
 
+import itertools
+
 import pytest
 import torch
 
 from botorch_costly.numerics.gittins import gittins_index
 from botorch_costly.numerics.improvement import excess, expected_improvement, log_excess
+from tests.cases import quick
 from tests.oracles import gittins as oracle
 
+CASES = list(itertools.product([0.003, 0.4, 7.0], [0.1, 1.0, 5.0], [-2.0, 0.7]))
 
-@pytest.mark.parametrize("mean", [-2.0, 0.7])
-@pytest.mark.parametrize("sd", [0.1, 1.0, 5.0])
-@pytest.mark.parametrize("price", [0.003, 0.4, 7.0])
+
+@pytest.mark.parametrize(("price", "sd", "mean"), quick(CASES, *CASES[::5], CASES[9]))
 def test_it_is_a_search_over_rewards(mean, sd, price):
     actual = gittins_index(*(torch.tensor(v, dtype=torch.float64) for v in (mean, sd, price)))
     assert actual.item() == pytest.approx(oracle.index(mean, sd, price), abs=2e-3 * max(sd, 1))

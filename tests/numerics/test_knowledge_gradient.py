@@ -133,11 +133,15 @@ def test_where_nothing_is_left_to_learn_nothing_is_gained(noise, rounding, dtype
 # -- laws -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("many", [False, True], ids=["at once", "one by one"])
-def test_a_batch_is_a_loop(many, monkeypatch):
+@pytest.mark.parametrize(
+    "limits",
+    [{}, {"_SMALL": 0}, {"_TOGETHER": 0, "_BLOCK": 4}],
+    ids=["at once", "one by one", "by parts"],
+)
+def test_a_batch_is_a_loop(limits, monkeypatch):
     """Rows of one batch need different numbers of questions."""
-    if many:
-        monkeypatch.setattr(module, "_SMALL", 0)
+    for name, number in limits.items():
+        monkeypatch.setattr(module, name, number)
     names = ["random-60-0", "ties-60", "few-slopes-60", "parabola-60", "tangents-60", "flat-60"]
     a, b = (torch.stack(rows).view(2, 3, 60) for rows in zip(*map(LINES.get, names), strict=True))
     together = expected_rise(a, b)

@@ -26,13 +26,9 @@ def _data(count: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.T
 def test_filters_equal_the_dense_process(count: int, ahead: float) -> None:
     times, values, regressors, noise = _data(count)
     rates = torch.tensor([1e-3, 1.0]).double()
-    state, density = trend.prior(2, DEVIATIONS), torch.zeros(2).double()
-    for k in range(count):
-        state = trend.advance(state, float(times[k] - times[max(k - 1, 0)]), rates)
-        state, term = trend.observe(
-            state, float(values[k]), float(regressors[k]), noise[k].expand(2)
-        )
-        density = density + term
+    gaps = torch.cat([times.new_zeros(1), times.diff()])
+    rows = gaps, values, regressors, noise[:, None].expand(-1, 2)
+    state, density = trend.observe(trend.prior(2, DEVIATIONS), *rows, rates)
     state = trend.advance(state, ahead, rates)
     mean, variance = trend.predict(state, 0.4)
     for i, rate in enumerate(rates.tolist()):
@@ -42,19 +38,37 @@ def test_filters_equal_the_dense_process(count: int, ahead: float) -> None:
         assert ours == pytest.approx(dense, rel=1e-7, abs=1e-9)
 
 
+def observed(state: trend.Trend, gap: float, rates: torch.Tensor):
+    """Return the posteriors given one value, after a gap."""
+    row = (rates.new_tensor([number]) for number in (gap, 1.0, 0.2))
+    return trend.observe(state, *row, torch.full_like(rates, 0.1)[None], rates)
+
+
 def test_two_gaps_equal_one() -> None:
     rates = torch.tensor([0.3]).double()
-    state, _ = trend.observe(trend.prior(1, DEVIATIONS), 1.0, 0.2, torch.tensor([0.1]).double())
+    state, _ = observed(trend.prior(1, DEVIATIONS), 0.0, rates)
     once = trend.advance(state, 1.5, rates)
     twice = trend.advance(trend.advance(state, 0.4, rates), 1.1, rates)
     torch.testing.assert_close(once.mean, twice.mean)
     torch.testing.assert_close(once.covariance, twice.covariance)
 
 
+def test_values_at_once_are_values_one_by_one() -> None:
+    rates = torch.tensor([0.3, 2.0]).double()
+    state, density = observed(trend.prior(2, DEVIATIONS), 0.4, rates)
+    ahead, more = observed(trend.advance(state, 0.7, rates), 0.0, rates)
+    rows = ([numbers] * 2 for numbers in (1.0, 0.2))
+    values, regressors = map(rates.new_tensor, rows)
+    gaps, noises = rates.new_tensor([0.4, 0.7]), rates.new_full((2, 2), 0.1)
+    both, whole = trend.observe(trend.prior(2, DEVIATIONS), gaps, values, regressors, noises, rates)
+    torch.testing.assert_close(both.mean, ahead.mean)
+    torch.testing.assert_close(both.covariance, ahead.covariance)
+    torch.testing.assert_close(whole, density + more)
+
+
 def test_filters_keep_the_device(tkwargs) -> None:
     rates = torch.tensor([0.3, 3.0]).to(**tkwargs)
-    state = trend.advance(trend.prior(2, DEVIATIONS.to(rates)), 0.5, rates)
-    state, density = trend.observe(state, 0.4, 0.2, rates)
+    state, density = observed(trend.prior(2, DEVIATIONS.to(rates)), 0.5, rates)
     mean, variance = trend.predict(trend.advance(state, 1.0, rates), -0.2)
     for value in (density, mean, variance):
         assert value.device.type == tkwargs["device"].type

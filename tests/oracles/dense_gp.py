@@ -7,20 +7,20 @@ import torch
 
 def matern(x1, x2, lengthscale, outputscale=1.0, nu=2.5):
     """Textbook Matérn covariance, entry by entry."""
-    covariance = torch.zeros(len(x1), len(x2), dtype=x1.dtype)
-    for i, a in enumerate(x1):
-        for j, b in enumerate(x2):
-            r = (((a - b) / lengthscale) ** 2).sum().sqrt().item()
-            if nu == 0.5:
-                value = math.exp(-r)
-            elif nu == 1.5:
-                value = (1 + math.sqrt(3) * r) * math.exp(-math.sqrt(3) * r)
-            elif nu == 2.5:
-                value = (1 + math.sqrt(5) * r + 5 * r * r / 3) * math.exp(-math.sqrt(5) * r)
-            else:
-                value = math.exp(-0.5 * r * r)
-            covariance[i, j] = outputscale * value
-    return covariance
+    width = torch.as_tensor(lengthscale, dtype=x1.dtype).expand(x1.shape[-1])
+    rows, columns = (x.div(width).tolist() for x in (x1, x2))
+    values = [[float(outputscale) * _matern(math.dist(a, b), nu) for b in columns] for a in rows]
+    return torch.tensor(values, dtype=x1.dtype).reshape(len(rows), len(columns))
+
+
+def _matern(r, nu):
+    if nu == 0.5:
+        return math.exp(-r)
+    if nu == 1.5:
+        return (1 + math.sqrt(3) * r) * math.exp(-math.sqrt(3) * r)
+    if nu == 2.5:
+        return (1 + math.sqrt(5) * r + 5 * r * r / 3) * math.exp(-math.sqrt(5) * r)
+    return math.exp(-0.5 * r * r)
 
 
 def posterior(space_cov, times, y, noise, cross_cov, target_cov, now, forgetting):
@@ -30,12 +30,13 @@ def posterior(space_cov, times, y, noise, cross_cov, target_cov, now, forgetting
     noise: a number, or one for each observation.
     """
     n = len(y)
-    noises = [noise] * n if isinstance(noise, float) else noise
-    noisy = torch.zeros(n, n, dtype=space_cov.dtype)
+    noises = [noise] * n if isinstance(noise, float) else [float(own) for own in noise]
+    prior, noisy = space_cov.tolist(), [[0.0] * n for _ in range(n)]
     for i in range(n):
         for j in range(n):
             lag = abs(times[i] - times[j])
-            noisy[i, j] = space_cov[i, j] * (1 - forgetting) ** (lag / 2) + (i == j) * noises[i]
+            noisy[i][j] = prior[i][j] * (1 - forgetting) ** (lag / 2) + (i == j) * noises[i]
+    noisy = space_cov.new_tensor(noisy).reshape(n, n)
     decay = space_cov.new_tensor([(1 - forgetting) ** (abs(now - t) / 2) for t in times])
     cross = cross_cov * decay
     gain = torch.linalg.solve(noisy, cross.mT).mT

@@ -16,11 +16,12 @@ def noisy_covariance(family, inputs, lengthscale, outputscale, noise, forgetting
     if family == "matern52_nugget":
         same = torch.tensor([[float(torch.equal(a, b)) for b in x] for a in x], dtype=x.dtype)
         covariance = 0.9 * covariance + 0.1 * outputscale * same
+    noisy = covariance.tolist()
     for i in range(len(t)):
         for j in range(len(t)):
-            covariance[i, j] *= (1 - forgetting) ** (abs(t[i] - t[j]) / 2)
-        covariance[i, i] += noise + (0.0 if extra is None else extra[i].item())
-    return covariance
+            noisy[i][j] *= (1 - forgetting) ** (abs(t[i] - t[j]) / 2)
+        noisy[i][i] += float(noise) + (0.0 if extra is None else extra[i].item())
+    return torch.tensor(noisy, dtype=x.dtype)
 
 
 def log_evidence(family, inputs, y, lengthscale, outputscale, noise, forgetting, extra=None):

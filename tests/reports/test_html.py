@@ -80,7 +80,7 @@ def test_each_query_has_a_row_with_its_reason(tuner, text):
     assert ["horizon", "40"] in options
 
 
-def test_confidence_has_a_column_where_a_rule_computes_it():
+def test_confidence_has_a_column_where_a_rule_computes_it(drafts):
     space = bc.SearchSpace({"arm": bc.Choice(["left", "right"])})
     tuner = bc.OnlineTuner(space, 20, query=bc.ConfidenceQuery(0.9), seed=0)
     page = Page(html_of([SavedRun.from_state(tuner.state_dict())]))

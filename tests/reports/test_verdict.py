@@ -50,7 +50,7 @@ MAKERS = {
     "name",
     quick(MAKERS, "a few queries", "losses", "twins", "an acquisition function of one's own"),
 )
-def test_it_is_that_of_the_tuner_and_stands_first(name):
+def test_it_is_that_of_the_tuner_and_stands_first(name, drafts):
     tuner = MAKERS[name]()
     expected, run = str(tuner.diagnose()), SavedRun.from_state(tuner.state_dict())
     assert run.diagnosis == expected

@@ -59,8 +59,13 @@ def test_the_unit_of_costs_does_not_count(unit):
 @pytest.mark.filterwarnings("ignore::linear_operator.utils.warnings.NumericalWarning")
 @pytest.mark.filterwarnings("ignore::botorch.exceptions.warnings.InputDataWarning")
 @pytest.mark.parametrize("compression", [None, bc.Compression()])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("unit", quick([1e-310, 1e-50, 1e50, 1e305], 1e-310, 1e305))
+@pytest.mark.parametrize(
+    ("dtype", "unit"),
+    quick(
+        itertools.product([torch.float32, torch.float64], [1e-310, 1e-50, 1e50, 1e305]),
+        *((torch.float32, 1e-310), (torch.float32, 1e305), (torch.float64, 1e305)),
+    ),
+)
 def test_any_cost_that_is_taken_is_computed_with(unit, dtype, compression):
     """The kind: a cost that a float holds, or the sum of such, is none where it is computed with."""
     optimizer = made(dtype=dtype, compression=compression)

@@ -8,6 +8,7 @@ import pytest
 import botorch_costly as bc
 from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.tuners.curves.restarts import seem_restarted
+from tests.cases import quick
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True)})
 
@@ -40,7 +41,7 @@ def messages(caplog):
     return [r.message for r in caplog.records if "begin near the first values" in r.message]
 
 
-def run(anew, count=25, *, resumes=True, shortest=1, **curve):
+def run(anew, count, *, resumes=True, shortest=1, **curve):
     search, generator = optimizer(resumes, shortest), random.Random(3)
     for _ in range(count):
         tell(search, anew, generator, **curve)
@@ -49,6 +50,9 @@ def run(anew, count=25, *, resumes=True, shortest=1, **curve):
 
 def optimizer(resumes=True, shortest=1):
     return bc.CurveOptimizer(SPACE, 32, maximize=False, resumes=resumes, shortest=shortest)
+
+
+COUNTS = quick([16, 25], 16)  # segments
 
 
 def name_of(curve):
@@ -60,8 +64,9 @@ def name_of(curve):
     [{}, {"noise": 0.02}, {"every": 2}, {"shortest": 4}, {"of": lambda *at: -loss(*at)}],
     ids=name_of,
 )
-def test_trainings_that_begin_anew_are_named_once(curve, caplog):
-    run(True, **curve)
+@pytest.mark.parametrize("count", COUNTS)
+def test_trainings_that_begin_anew_are_named_once(curve, count, caplog):
+    run(True, count, **curve)
     (message,) = messages(caplog)
     assert "resumes=False" in message
 
@@ -80,14 +85,15 @@ def test_trainings_that_begin_anew_are_named_once(curve, caplog):
     ],
     ids=name_of,
 )
-def test_trainings_that_go_on_are_not(curve, caplog):
-    run(False, **curve)
+@pytest.mark.parametrize("count", COUNTS)
+def test_trainings_that_go_on_are_not(curve, count, caplog):
+    run(False, count, **curve)
     assert not messages(caplog)
 
 
 def test_trainings_that_are_known_to_restart_are_not(caplog):
     search, generator = optimizer(resumes=False), random.Random(3)
-    for _ in range(20):
+    for _ in range(16):
         tell(search, True, generator)
     assert not messages(caplog)
 

@@ -8,7 +8,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly.errors import HorizonExceededError
 from botorch_costly.integrations.loggers import LoggedTuner
-from tests.cases import slow
+from tests.cases import quick, slow
 from tests.tuners.twins.running import GOOD, Run
 from tests.validation.clock import Clock
 
@@ -156,7 +156,10 @@ class Moving(Clock):
         return self.seconds
 
 
-@pytest.mark.parametrize("seconds", [0.5 + 0.001 * i for i in range(40)])
+MOMENTS = [0.5 + 0.001 * i for i in range(40)]
+
+
+@pytest.mark.parametrize("seconds", quick(MOMENTS, *MOMENTS[::3]))
 def test_a_loop_ends_quietly_whenever_time_ends(seconds):
     run, clock = Run(), Moving()
     session = bc.Session.of(bc.TwinTuner(RATE, start=START, seconds=seconds, clock=clock), run)
