@@ -13,6 +13,8 @@ class Advising:
 
     def _instead(self, name: str) -> list[str]:
         """Return what stands for a missing attribute; empty if that is unknown."""
+        if name in ("save", "load") and hasattr(type(self), "state_dict"):
+            return [f"state_dict, as in botorch_costly.{name}(path, part=..)"]
         return names_here(name, self._names(), METHODS)
 
     def _names(self) -> list[str]:

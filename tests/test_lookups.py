@@ -61,6 +61,7 @@ def test_a_decision_without_its_fields_has_no_attributes_either():
     [
         ("total_cost", "the attribute tuner.total_cost"),
         ("best_config", "the attribute best"),
+        ("save", r"the attribute state_dict, as in botorch_costly\.save"),
         ("restore_bets", "the attribute restore_best"),
         ("nonsense", "one of ask, best, "),
     ],
@@ -84,11 +85,16 @@ class Stateful:
     [
         (bc.Validation(), "best_value", "the attribute best"),
         (bc.Validation(), "should_validate", "the attribute due"),
+        (
+            bc.Validation(),
+            "load",
+            r"the attribute state_dict, as in botorch_costly\.load\(path, part=..\)",
+        ),
         (bc.GainReward(), "levle", "the attribute level"),
         (bc.SubsetOptimizer(SPACE).ask(), "fraction", r"the attribute fidelities\['fraction'\]"),
         (bc.CurveOptimizer(SPACE, 9).ask(), "epochs", "the attribute iterations"),
     ],
-    ids=["value", "due", "reward", "fraction", "epochs"],
+    ids=["value", "due", "load", "reward", "fraction", "epochs"],
 )
 def test_others_name_what_stands_for_an_attribute(thing, name, said):
     with pytest.raises(UnknownNameError, match=f"Expected {said}; Received '{name}'"):

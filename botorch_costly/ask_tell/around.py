@@ -28,7 +28,11 @@ class Around(Advising, Generic[D]):
 
     def _instead(self, name: str) -> list[str]:
         """Return the attribute of the tuner, if it has it."""
-        return [f"tuner.{name}"] if hasattr(type(self.tuner), name) else super()._instead(name)
+        within = hasattr(type(self.tuner), name) and name not in (
+            "save",
+            "load",
+        )  # more than the tuner
+        return [f"tuner.{name}"] if within else super()._instead(name)
 
     @property
     def space(self) -> SearchSpace:

@@ -120,11 +120,17 @@ def read(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Any]:
     except (FileNotFoundError, IsADirectoryError, PermissionError, UnsafeVersionError):
         raise
     except Exception as error:
-        expected = "a file written by save, with tensors and plain values only"
+        expected = (
+            "a file written by save, with tensors and plain values only, and no whole objects"
+        )
         raise StateMismatchError("path", expected, f"{path}: {type(error).__name__}") from error
     received = sorted(map(str, states)) if isinstance(states, dict) else type(states).__name__
     complete = isinstance(states, dict) and set(names) <= set(states)
-    check(complete, "path", f"states of {sorted(names)}", received, StateMismatchError)
+    alone = isinstance(states, dict) and "header" in states
+    hint = (
+        " (load_state_dict(torch.load(path)) takes a state that was saved alone)" if alone else ""
+    )
+    check(complete, "path", f"states of {sorted(names)}{hint}", received, StateMismatchError)
     return states
 
 

@@ -4,9 +4,15 @@ import copy
 import re
 
 import pytest
+import torch
 
 import botorch_costly as bc
-from botorch_costly.errors import InvalidCallError, UnknownNameError, UnknownParameterError
+from botorch_costly.errors import (
+    InvalidCallError,
+    StateMismatchError,
+    UnknownNameError,
+    UnknownParameterError,
+)
 from tests.cases import quick
 from tests.registry.optimizers import OPTIMIZERS
 from tests.tuners.online.states import same
@@ -98,3 +104,22 @@ def test_a_method_that_nothing_stands_for_lists_those_that_there_are(optimizer):
     ) as caught:
         optimizer.nonsense  # noqa: B018
     assert "best_seen" not in str(caught.value)  # an earlier name
+
+
+def test_files_that_were_written_in_another_way_say_how_to_read_them(optimizer, tmp_path):
+    whole, alone, pickled = (tmp_path / name for name in ("whole.pt", "alone.pt", "pickled.pt"))
+    optimizer.ask()
+    bc.save(whole, tuner=optimizer)
+    torch.save(optimizer.state_dict(), alone)
+    torch.save(optimizer, pickled)
+    before = copy.deepcopy(optimizer.state_dict())
+    with pytest.raises(StateMismatchError, match=r"files of save are read by load.*\['tuner'\]"):
+        optimizer.load_state_dict(torch.load(whole))
+    for load in (optimizer.load, lambda path: bc.load(path, tuner=optimizer)):
+        with pytest.raises(StateMismatchError, match=r"load_state_dict\(torch\.load\(path\)\)"):
+            load(alone)
+        with pytest.raises(StateMismatchError, match="and no whole objects"):
+            load(pickled)
+    assert same(optimizer.state_dict(), before)
+    with pytest.raises(bc.errors.InvalidArgumentError, match="objects made with the saved options"):
+        bc.load(whole)
