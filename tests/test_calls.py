@@ -31,6 +31,7 @@ def public_calls():
 
 
 CALLS = public_calls()
+SPACE = bc.SearchSpace({"lr": bc.Real(0.0, 1.0)})
 
 
 def parameters_of(call):
@@ -135,8 +136,12 @@ SAID = {
         lambda: bc.Session(None, torch.nn.Linear(1, 1), horizon=3),
         "horizon once, by its place or its name",
     ),
+    "a field of a record": (
+        lambda: bc.TwinTuner(SPACE, 9).tell(None, 0.5, reason="best"),
+        "TwinTuner.tell: Expected no reason=, of the arguments (decision, metric, *",
+    ),
     "an argument where there is none": (
-        lambda: bc.TwinTuner(bc.SearchSpace({"x": bc.Real(0.0, 1.0)}), 9).ask(3),
+        lambda: bc.TwinTuner(SPACE, 9).ask(3),
         "TwinTuner.ask: Expected no argument; Received (3,)",
     ),
 }
@@ -231,7 +236,7 @@ def test_builtin_functions_may_take_anything():
 def test_a_training_says_how_its_functions_are_called(train, validate, said):
     network = torch.nn.Linear(1, 1)
     with pytest.raises(InvalidArgumentError, match=said):
-        bc.tune(train, validate, bc.SearchSpace({"lr": bc.Real(0.0, 1.0)}), 3, network)
+        bc.tune(train, validate, SPACE, 3, network)
 
 
 # -- the words of others ---------------------------------------------------------------------------

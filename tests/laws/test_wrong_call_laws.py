@@ -35,7 +35,7 @@ def outcome_of(optimizer):
 def test_an_outcome_by_another_word_is_named(optimizer, word):
     suggestion = optimizer.ask()
     before = copy.deepcopy(optimizer.state_dict())
-    said = rf"Expected {outcome_of(optimizer)}= \(.*\) in place of {word}=, of the arguments"
+    said = rf"Expected {outcome_of(optimizer)}= \([^=]*\) in place of {word}=, of the arguments"
     with pytest.raises(InvalidCallError, match=said):
         optimizer.tell(suggestion, **{word: 0.5})
     assert same(optimizer.state_dict(), before)
