@@ -57,17 +57,26 @@ def shown(value: object) -> str:
         return f"a value of type {type(value).__name__}, which cannot be shown"
 
 
+def _of_class(value: object) -> str:
+    """Return what to do if a class was passed in place of its object; empty for others, and numbers."""
+    if not isinstance(value, type) or issubclass(value, numbers.Number):
+        return ""
+    return f" itself (call it to make an object: {value.__name__}(..))"
+
+
 class CostlyError(Exception):
     """Base of every error raised by this package."""
 
     def __init__(self, name: str, expected: str, received: object) -> None:
         """Initialize with the argument's name, and its expected and received value."""
-        self.name, self.expected, self.received = name, expected, received
         super().__init__(name, expected, received)
+        # Afterwards, for ImportError and AttributeError have a name of their own, which they reset.
+        self.name, self.expected, self.received = name, expected, received
 
     def __str__(self) -> str:
         name, expected = shortened(str(self.name)), shortened(str(self.expected), 4 * _LONGEST)
-        return f"{name}: Expected {expected}; Received {shown(self.received)}."
+        received = f"{shown(self.received)}{_of_class(self.received)}"
+        return f"{name}: Expected {expected}; Received {received}."
 
     def __repr__(self) -> str:  # that of Exception shows all arguments in full
         return f"{type(self).__name__}({str(self)!r})"
@@ -81,6 +90,10 @@ class InvalidShapeError(CostlyError, ValueError):
     """A tensor has the wrong shape, dtype or device."""
 
 
+class InvalidCallError(CostlyError, TypeError):
+    """A call, or an operator, does not take these arguments."""
+
+
 class InvalidSpaceError(CostlyError, ValueError):
     """A search space or one of its parameters is ill-defined."""
 
@@ -91,6 +104,18 @@ class InvalidConfigError(CostlyError, ValueError):
 
 class InvalidBudgetError(CostlyError, ValueError):
     """Quotas, budgets or horizons contradict each other."""
+
+
+class UnknownNameError(CostlyError, AttributeError):
+    """An object has no attribute of this name."""
+
+    name: Any  # None is allowed for an AttributeError
+
+
+class UnknownParameterError(CostlyError, KeyError):
+    """A configuration has no value of this name."""
+
+    __str__ = CostlyError.__str__  # KeyError would print the repr of the message
 
 
 class UnknownDecisionError(CostlyError, KeyError):
@@ -135,11 +160,6 @@ class MissingExtraError(CostlyError, ImportError):
     """A library that an adapter needs is missing, or its version is not supported."""
 
     name: Any  # None is allowed for an ImportError
-
-    def __init__(self, name: str, expected: str, received: object) -> None:
-        """Initialize like CostlyError, and set the name again, which ImportError resets."""
-        super().__init__(name, expected, received)
-        self.name = name
 
 
 class NumericalError(CostlyError, ArithmeticError):

@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+from botorch_costly.other_names import CLASSES, names_here
+
 # If two threads each wait for a module that the other imports, Python gives them incomplete modules: only
 # the thread with this lock imports. No module of the package uses such a name while it is imported: its
 # thread would wait for the lock, and the thread with the lock for the module.
@@ -44,7 +46,9 @@ def on_first_use(
         may_be_module = name.isidentifier() and not name.startswith("_")
         if may_be_module and find_spec(f"{package}.{name}") is not None:
             return _imported(f"{package}.{name}")
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        meant = [] if name.startswith("_") else names_here(name, list(places), CLASSES)
+        hint = f"; it is called {' or '.join(meant)}" if meant else ""
+        raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
 
     def listed() -> list[str]:
         known = vars(sys.modules[package])

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import InvalidConfigError, InvalidSpaceError, check, check_rate
 from botorch_costly.plain import PLAIN, Plain, agree, is_plain, plain, rounds_to, same
 from botorch_costly.roles import Role, check_role
@@ -143,6 +144,7 @@ class _Number:
         return self.to_unit(torch.tensor([value], dtype=torch.float64))
 
 
+@advised
 @dataclass(frozen=True, repr=False)
 class Real(_Number):
     """A real number between two bounds, both included.
@@ -203,6 +205,7 @@ BASES: dict[str, Callable[[float], float]] = {
 }
 
 
+@advised
 @dataclass(frozen=True, repr=False)
 class Scheduled(Real):
     """A learning rate whose peak is tuned and multiplied by a schedule during training.
@@ -252,6 +255,7 @@ class Scheduled(Real):
         return BASES[self.base](check_rate("share", share))
 
 
+@advised
 @dataclass(frozen=True, repr=False)
 class Integer(_Number):
     """An integer between two bounds, both included.
@@ -303,6 +307,7 @@ class Integer(_Number):
         return self.to_unit(self._nearest(columns)).to(columns)
 
 
+@advised
 @dataclass(frozen=True)
 class Choice:
     """One of finitely many options, all at the same distance from each other.

@@ -6,17 +6,20 @@ Each record can be logged, compared, hashed, pickled, and written to JSON by ``t
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, ClassVar, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar
 
 from botorch_costly.errors import (
     CostlyError,
     InvalidConfigError,
     StateMismatchError,
+    UnknownNameError,
+    UnknownParameterError,
     check,
     check_count,
     check_nonnegative,
     check_rate,
 )
+from botorch_costly.lookups import Advising
 from botorch_costly.plain import PLAIN, Plain, as_number, is_plain, listed, plain, tupled
 
 
@@ -74,6 +77,20 @@ class FrozenConfig(dict[str, Plain]):
 
     def __reduce__(self) -> tuple[type, tuple[dict[str, Plain]]]:
         return type(self), (dict(self),)
+
+    def __missing__(self, name: object) -> NoReturn:
+        expected = f"one of {list(self)} (a fidelity, or a length, is an attribute of the decision)"
+        raise UnknownParameterError("config", expected, name)
+
+    if not TYPE_CHECKING:  # for a type checker such a class has all attributes
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_"):
+                message = f"{type(self).__name__!r} object has no attribute {name!r}"
+                raise AttributeError(message, name=name, obj=self)
+            names = [name] if name in self else list(self)
+            expected = f"{' or '.join(f'config[{key!r}]' for key in names)} (it is a dict)"
+            raise UnknownNameError("config", expected, f".{name}")
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("A configuration is read-only; dict(config) is a copy to change.")
@@ -138,7 +155,7 @@ def queried_of(unit: str) -> str:
 
 
 @dataclass(frozen=True)
-class Decision:
+class Decision(Advising):
     """The configuration of a round, and whether to pay for a query after it.
 
     Args:
@@ -162,6 +179,7 @@ class Decision:
     """
 
     unit: ClassVar[str] = "round"  # the noun of what is decided
+    _in_place_of_items: ClassVar[str] = "an attribute, such as decision.config"
 
     round: int
     config: Mapping[str, Plain]
@@ -191,6 +209,12 @@ class Decision:
     def fidelity(self) -> Mapping[str, float]:
         """Value of each fidelity; empty where there are none."""
         return {}
+
+    def _instead(self, name: str) -> list[str]:
+        """Return the place of a value of the configuration, or of a fidelity."""
+        places = ("config", "fidelities")
+        found = [place for place in places if name in vars(self).get(place, ())]
+        return [f"{place}[{name!r}]" for place in found] or super()._instead(name)
 
     @property
     def queried(self) -> str:

@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import CostlyError, StateMismatchError, check, check_count
 from botorch_costly.files import replacing
 from botorch_costly.plain import Plain
@@ -20,6 +21,7 @@ _FORMAT = "botorch_costly.Schedule"
 _VERSION = 1
 
 
+@advised
 class Schedule:
     """Configurations by round, each held until the next.
 

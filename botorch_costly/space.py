@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import (
     InvalidArgumentError,
     InvalidConfigError,
@@ -93,13 +94,14 @@ def _warn_of_scale(name: str, parameter: Parameter) -> None:
         _logger.warning(message, name, parameter.low + 0.1 * (parameter.high - parameter.low))
 
 
+@advised
 @dataclass(frozen=True, init=False, repr=False)
 class SearchSpace:
     """Named parameters, and their encoding to the unit cube.
 
     Args:
-        parameters: ``{name: parameter}``, or a list of ``(name, parameter)`` pairs. Their order
-            is the order of the encoded columns.
+        parameters: ``{name: parameter}``, such as ``{"lr": Real(1e-5, 1e-1, log=True)}``, or a list of
+            ``(name, parameter)`` pairs. Their order is the order of the encoded columns.
 
     Attributes:
         parameters: The ``(name, parameter)`` pairs.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import (
     CostlyError,
     InvalidArgumentError,
@@ -25,6 +26,7 @@ _CONFIGS = "a list of mappings, or n x d numbers"
 Configs = Sequence[Mapping[str, Any]] | Sequence[Sequence[float]] | np.ndarray | Tensor
 
 
+@advised
 @dataclass(frozen=True, init=False, repr=False)
 class Task:
     """An earlier study: configurations and their measured values.

@@ -24,9 +24,12 @@ from botorch_costly.errors import (
 BUILT_IN = {
     errors.InvalidArgumentError: ValueError,
     errors.InvalidShapeError: ValueError,
+    errors.InvalidCallError: TypeError,
     errors.InvalidSpaceError: ValueError,
     errors.InvalidConfigError: ValueError,
     errors.InvalidBudgetError: ValueError,
+    errors.UnknownNameError: AttributeError,
+    errors.UnknownParameterError: KeyError,
     errors.UnknownDecisionError: KeyError,
     errors.AlreadyToldError: ValueError,
     errors.StateMismatchError: ValueError,
@@ -181,3 +184,18 @@ def test_a_value_of_common_size_is_shown_as_ever():
         assert str(InvalidArgumentError("lr", "a b", value)) == (
             f"lr: Expected a b; Received {value!r}."
         )
+
+
+class Network:
+    """A class of the caller's."""
+
+
+@pytest.mark.parametrize(
+    ("received", "is_named"),
+    [(Network, True), (dict, True), (Network(), False), (float, False), (np.float32, False)],
+    ids=["class", "dict", "object", "float", "float32"],
+)
+def test_a_class_in_place_of_an_object_is_to_be_called(received, is_named):
+    said = str(InvalidArgumentError("x", "an object", received))
+    name = getattr(received, "__name__", "")
+    assert (f"> itself (call it to make an object: {name}(..))." in said) == is_named

@@ -13,6 +13,7 @@ from botorch.acquisition import AcquisitionFunction
 from botorch_costly.acquisition.beta import BetaSchedule, ConstantBeta
 from botorch_costly.acquisition.improvement import TimeVaryingLogEI, TimeVaryingPI, best_mean
 from botorch_costly.acquisition.ucb import TimeVaryingUCB
+from botorch_costly.calls import advised
 from botorch_costly.errors import check
 from botorch_costly.models import StreamingGP
 
@@ -60,6 +61,7 @@ class _Weighted:
         return self.beta if callable(self.beta) else ConstantBeta(self.beta)
 
 
+@advised
 @dataclass(frozen=True)
 class UCB(_Weighted):
     """Makes ``TimeVaryingUCB``, the mean plus ``sqrt(beta)`` standard deviations.
@@ -90,6 +92,7 @@ class _OverBestMean(_Weighted):
         return self.improvement(belief, best, now)
 
 
+@advised
 @dataclass(frozen=True)
 class LogEI(_OverBestMean):
     """Makes ``TimeVaryingLogEI`` over the best posterior mean of the configurations observed.
@@ -101,6 +104,7 @@ class LogEI(_OverBestMean):
     improvement = TimeVaryingLogEI
 
 
+@advised
 @dataclass(frozen=True)
 class PI(_OverBestMean):
     """Makes ``TimeVaryingPI`` over the best posterior mean of the configurations observed.

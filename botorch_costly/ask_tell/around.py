@@ -7,6 +7,8 @@ from typing import Any, Generic, TypeVar
 from torch import Tensor
 
 from botorch_costly.ask_tell.protocol import Suggestion, Tells
+from botorch_costly.calls import advised
+from botorch_costly.lookups import Advising
 from botorch_costly.parameters import Plain
 from botorch_costly.space import SearchSpace
 
@@ -14,7 +16,8 @@ D = TypeVar("D", bound=Suggestion)
 _logger = logging.getLogger(__name__)
 
 
-class Around(Generic[D]):
+@advised
+class Around(Advising, Generic[D]):
     """Answers as the optimizer within: ``ask``, ``tell`` and states are for the derived class.
 
     Attributes:
@@ -22,6 +25,14 @@ class Around(Generic[D]):
     """
 
     tuner: Any
+
+    def _instead(self, name: str) -> list[str]:
+        """Return the attribute of the tuner, if it has it."""
+        within = hasattr(type(self.tuner), name) and name not in (
+            "save",
+            "load",
+        )  # more than the tuner
+        return [f"tuner.{name}"] if within else super()._instead(name)
 
     @property
     def space(self) -> SearchSpace:

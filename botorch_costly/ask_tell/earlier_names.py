@@ -5,7 +5,10 @@ from typing import Any
 
 
 class EarlierNames:
-    """Earlier names of the methods of an optimizer."""
+    """Earlier names of the methods of an optimizer, which ``dir`` leaves out."""
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in vars(EarlierNames)]
 
     def adopt(self: Any, *args: Any, **options: Any) -> Any:
         """Call ``enqueue``."""

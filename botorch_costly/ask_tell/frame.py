@@ -30,7 +30,9 @@ from botorch_costly.ask_tell.state import (
 from botorch_costly.ask_tell.strategy import ENQUEUED, Action, Proposal, Strategy
 from botorch_costly.ask_tell.sums import warn_of_rising
 from botorch_costly.ask_tell.surroundings import shield
+from botorch_costly.calls import advised
 from botorch_costly.errors import check_count
+from botorch_costly.lookups import Advising
 from botorch_costly.parameters import Plain
 from botorch_costly.plain import config_text
 from botorch_costly.records import Decision, FrozenConfig, Observation, unit_of
@@ -47,7 +49,7 @@ T = TypeVar("T", bound=Observation)
 R = TypeVar("R")
 
 
-class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], ABC, Generic[D, T]):
+class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], Advising, ABC, Generic[D, T]):
     """A strategy that is asked for suggestions and told their outcomes.
 
     A suggestion may be told late, in any order, or never. A refused or interrupted call changes nothing.
@@ -76,6 +78,7 @@ class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], ABC, Generic[D, T]):
     queries_last: bool = False
     records: ClassVar[tuple[type[Any], type[Any]]] = (Decision, Observation)
 
+    _in_place_of_items = "calls, as in: while not optimizer.is_over: decision = optimizer.ask()"
     # Options, or groups of them, that may change; () for all.
     _changeable: ClassVar[tuple[str, ...]] = ("horizon", "seconds")
 
@@ -106,6 +109,7 @@ class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], ABC, Generic[D, T]):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         shield(cls)
+        advised(cls)
 
     def _empty_ledger(self) -> Ledger[D, T]:
         told, unit = _NOUNS[self.tells], unit_of(self.records[0], self.tells)
@@ -385,4 +389,5 @@ class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], ABC, Generic[D, T]):
         self._ledger, self._seen = ledger, seen
 
 
-shield(Frame)  # derived classes are shielded as they are made
+shield(Frame)  # derived classes are shielded, and advised, as they are made
+advised(Frame)

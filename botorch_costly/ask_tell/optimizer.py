@@ -139,9 +139,10 @@ class GainOptimizer(Frame[D, Observation]):
 
         Args:
             decision: A decision of ``ask`` or ``enqueue``, or a copy of it.
-            reward: Reward in its own units. NaN or an infinity is a failed query: paid for, recorded,
-                never learnt from. ``None`` is a query without a reward yet, such as the first one of
-                ``GainReward``: paid for and recorded.
+            reward: Reward in its own units, such as the gain that a ``GainReward`` makes of a loss. NaN
+                or an infinity is a failed query: paid for, recorded, never learnt from. ``None`` is a
+                query without a reward yet, such as the first one of ``GainReward``: paid for and
+                recorded.
             seconds: Seconds of the query, if known.
             variance: Variance of the reward, in its units squared, beyond that of a query of the whole
                 validation set, such as the one that ``GainReward.read`` returns for a part of it.

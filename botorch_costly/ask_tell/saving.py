@@ -10,11 +10,13 @@ import torch
 from botorch_costly.ask_tell.protocol import Extendable
 from botorch_costly.ask_tell.state import check_changed, unchanged_on_error
 from botorch_costly.ask_tell.written import readable
+from botorch_costly.calls import advised
 from botorch_costly.errors import StateMismatchError, UnsafeVersionError, check
 from botorch_costly.files import replacing
 from botorch_costly.states import Stateful, outside_inference, read_plain
 
 
+@advised
 def save(path: str | os.PathLike[str], /, *unnamed: Any, **parts: Stateful) -> None:
     """Save the states of objects in one file, which is replaced atomically.
 
@@ -47,6 +49,7 @@ def save(path: str | os.PathLike[str], /, *unnamed: Any, **parts: Stateful) -> N
         torch.save(states, file)
 
 
+@advised
 @outside_inference()
 def load(
     path: str | os.PathLike[str],
@@ -78,7 +81,7 @@ def load(
 
         load("tuning.pt", tuner=tuner, reward=reward, network=network, changed=["horizon"])
     """
-    _check_parts(path, unnamed, parts)
+    _check_parts(path, unnamed, parts, "objects made with the saved options, ")
     options = _options_of(parts, changed)
     states = read(path, list(parts))
     with unchanged_on_error(*parts.values()):
@@ -117,20 +120,30 @@ def read(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Any]:
     except (FileNotFoundError, IsADirectoryError, PermissionError, UnsafeVersionError):
         raise
     except Exception as error:
-        expected = "a file written by save, with tensors and plain values only"
+        expected = (
+            "a file written by save, with tensors and plain values only, and no whole objects"
+        )
         raise StateMismatchError("path", expected, f"{path}: {type(error).__name__}") from error
     received = sorted(map(str, states)) if isinstance(states, dict) else type(states).__name__
     complete = isinstance(states, dict) and set(names) <= set(states)
-    check(complete, "path", f"states of {sorted(names)}", received, StateMismatchError)
+    alone = isinstance(states, dict) and "header" in states
+    hint = (
+        " (load_state_dict(torch.load(path)) takes a state that was saved alone)" if alone else ""
+    )
+    check(complete, "path", f"states of {sorted(names)}{hint}", received, StateMismatchError)
     return states
 
 
-def _check_parts(path: object, unnamed: Sequence[object], parts: Mapping[str, Any]) -> None:
-    expected = "a path, and objects by name, such as tuner=tuner"
+def _check_parts(
+    path: object, unnamed: Sequence[object], parts: Mapping[str, Any], made: str = "objects "
+) -> None:
+    named = f"{made}by name, such as tuner=tuner"
+    expected = f"a path, and {named}"
     received = ", ".join(type(given).__name__ for given in (path, *unnamed))
     check(isinstance(path, str | os.PathLike) and not unnamed, "path", expected, received)
-    check(len(parts) > 0, "parts", "objects by name, such as tuner=tuner", "none")
+    check(len(parts) > 0, "parts", named, "none")
     for name, obj in parts.items():
         valid = callable(getattr(obj, "state_dict", None)) and not isinstance(obj, type)
         valid = valid and callable(getattr(obj, "load_state_dict", None))
-        check(valid, name, "an object with state_dict and load_state_dict", type(obj).__name__)
+        given = obj if isinstance(obj, type) else type(obj).__name__
+        check(valid, name, "an object with state_dict and load_state_dict", given)

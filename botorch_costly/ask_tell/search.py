@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.quasirandom import SobolEngine
 
 from botorch_costly.ask_tell.points import any_largest
+from botorch_costly.calls import advised
 from botorch_costly.device import is_near, moved
 from botorch_costly.errors import check_count, check_positive
 from botorch_costly.numerics.distinct_rows import sorted_rows
@@ -39,6 +40,7 @@ _PADDING = 1e-6  # of a column with a single value: a search needs room
 _CLIMBING_STEPS = 4  # steps of a local search from good points
 
 
+@advised
 @dataclass(frozen=True)
 class Search:
     """Settings of the search of a space.

@@ -115,8 +115,9 @@ def check_header(
     check_changed(changed, changeable(expected) if among is None else among)
     received = state.get("header") if isinstance(state, Mapping) else None
     if not isinstance(received, Mapping):
-        wanted = f"a state_dict of {expected['kind']}"
-        raise StateMismatchError("state", wanted, type(state).__name__)
+        wanted = f"a state_dict of {expected['kind']} (files of save are read by load)"
+        given = sorted(map(str, state)) if isinstance(state, Mapping) else type(state).__name__
+        raise StateMismatchError("state", wanted, given)
     for name in (*expected, *(set(received) - set(expected))):
         if name in DESCRIPTION or name in changed or name.split(".")[0] in changed:
             continue

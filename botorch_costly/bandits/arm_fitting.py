@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.bandits.arm_process import ArmRows, arms_of_pairs, of_trials, put, refactored
+from botorch_costly.calls import advised
 from botorch_costly.errors import check, check_count, check_nonnegative, check_positive
 from botorch_costly.models.hyperparameter_search import NormalPrior, most_probable, posterior
 from botorch_costly.numerics import evidence
@@ -72,6 +73,7 @@ class ArmPrior:
         return torch.tensor(spreads, dtype=torch.float64)
 
 
+@advised
 @dataclass(frozen=True)
 class FitSchedule:
     """The schedule of fits: a trial is due when its number of queries has grown by a factor.

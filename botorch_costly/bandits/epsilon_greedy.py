@@ -7,9 +7,11 @@ from torch import Tensor
 
 from botorch_costly.bandits.sample_means import SampleMeans, SampleMeanStrategy, belief_of
 from botorch_costly.bandits.strategy import Advice, among_best, drawn, split
+from botorch_costly.calls import advised
 from botorch_costly.errors import check_rate
 
 
+@advised
 @dataclass(frozen=True)
 class EpsilonGreedy(SampleMeanStrategy):
     """Play the arm with the best mean, and with a fixed probability a random arm.

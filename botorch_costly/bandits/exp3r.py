@@ -18,6 +18,7 @@ from torch import Tensor
 
 from botorch_costly.bandits.exponential_weights import Weights, advise, even_weights, raised
 from botorch_costly.bandits.strategy import Advice, Strategy, Told
+from botorch_costly.calls import advised
 from botorch_costly.errors import check, check_positive, check_probability, check_rate
 
 
@@ -29,6 +30,7 @@ class Watched(NamedTuple):
     explored: Tensor  # explored queries of each arm, shape: (m, n)
 
 
+@advised
 @dataclass(frozen=True)
 class EXP3R(Strategy[Watched]):
     """EXP3 with drift detection: a reset when the explored rewards of another arm are better.

@@ -7,9 +7,11 @@ from torch import Tensor
 
 from botorch_costly.bandits.exponential_weights import Weights, advise, even_weights, raised
 from botorch_costly.bandits.strategy import Advice, Strategy, Told
+from botorch_costly.calls import advised
 from botorch_costly.errors import check, check_rate
 
 
+@advised
 @dataclass(frozen=True)
 class EXP3S(Strategy[Weights]):
     r"""Exponential weights with sharing, for a best arm that changes.

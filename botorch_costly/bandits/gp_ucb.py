@@ -9,9 +9,11 @@ from botorch_costly.acquisition.beta import BetaSchedule, ConstantBeta
 from botorch_costly.bandits.arm_fitting import ArmPrior, FitSchedule, refitted
 from botorch_costly.bandits.arm_process import ArmRows, appended, belief_at, no_rows
 from botorch_costly.bandits.strategy import Advice, Strategy, Told, among_best
+from botorch_costly.calls import advised
 from botorch_costly.errors import InvalidShapeError, check, check_count
 
 
+@advised
 @dataclass(frozen=True)
 class GPUCB(Strategy[ArmRows]):
     """Play the arm with the largest ``mean + sqrt(beta) std`` of a Gaussian process over arms and rounds.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import check
 from botorch_costly.numerics.robust import estimate_scale
 
@@ -14,6 +15,7 @@ _NARROW, _ENOUGH = 0.01, 10  # least spread in widths, which is checked for at l
 _REACH = 2.0  # standard deviations from the center of an estimated range to its ends
 
 
+@advised
 @dataclass(frozen=True)
 class RewardRange:
     """The range of rewards without noise: ``low`` is mapped to 0 and ``high`` to 1.

@@ -7,9 +7,11 @@ from torch import Tensor
 
 from botorch_costly.bandits.sample_means import SampleMeans, SampleMeanStrategy, belief_of
 from botorch_costly.bandits.strategy import Advice, drawn
+from botorch_costly.calls import advised
 from botorch_costly.errors import check_positive
 
 
+@advised
 @dataclass(frozen=True)
 class Softmax(SampleMeanStrategy):
     """Play an arm with a probability proportional to ``exp(mean / temperature)``.

@@ -13,9 +13,11 @@ from botorch_costly.bandits.sample_means import (
     weights_at,
 )
 from botorch_costly.bandits.strategy import Advice, among_best
+from botorch_costly.calls import advised
 from botorch_costly.errors import check_nonnegative
 
 
+@advised
 @dataclass(frozen=True)
 class UCB1(SampleMeanStrategy):
     r"""Play the arm with the largest ``mean + scale sqrt(2 log N / N_i)``, after each arm has a query.

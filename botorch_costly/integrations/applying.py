@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from torch import nn
 from torch.optim import Optimizer
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import InvalidArgumentError, InvalidConfigError, check, warn_caller
 from botorch_costly.integrations.dropout import (
     DROPOUT,
@@ -47,6 +48,7 @@ _FAR_BELOW = (
 _CYCLED = {"momentum", "betas"}  # settings that schedulers with cycle_momentum write
 
 
+@advised
 def apply(
     decision: Decision | Mapping[str, Plain],
     optimizer: Optimizer,

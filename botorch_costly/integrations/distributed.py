@@ -11,6 +11,7 @@ from botorch_costly import errors
 from botorch_costly.ask_tell.around import Around
 from botorch_costly.ask_tell.protocol import AskTell, check_asked
 from botorch_costly.ask_tell.serial import Serial
+from botorch_costly.calls import advised
 from botorch_costly.errors import (
     CostlyError,
     RankError,
@@ -53,6 +54,7 @@ class SharedTuner(Serial, Generic[D]):
         ...     shared.tell(decision, shared.mean(0.5, weight=128))
     """
 
+    @advised
     def __init__(self, tuner: AskTell[D], *, timeout: float = 60.0) -> None:
         check_asked(tuner)
         self.tuner, self.ranks = tuner, Ranks(timeout)
@@ -308,6 +310,7 @@ class SharedCheckpoint:
         torch.distributed.checkpoint.save(state, checkpoint_id="checkpoint")
     """
 
+    @advised
     def __init__(self, shared: "SharedTuner[Any]") -> None:
         self._shared = shared
 

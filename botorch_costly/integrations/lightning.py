@@ -9,6 +9,7 @@ from torch.optim import Optimizer
 
 from botorch_costly.ask_tell.generators import global_generators, set_global_generators
 from botorch_costly.ask_tell.protocol import AskTell
+from botorch_costly.calls import advised
 from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.integrations.applying import Rates
 from botorch_costly.integrations.driver import Driver
@@ -85,6 +86,7 @@ class TunerCallback(Decides, Callback):
         trainer.fit(model, train_loader, val_loader)
     """
 
+    @advised
     def __init__(
         self,
         tuner: AskTell[Any],

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.generators import global_generators, set_global_generators
+from botorch_costly.calls import advised
 from botorch_costly.errors import StateMismatchError, check, check_positive
 from botorch_costly.states import copied
 
@@ -20,6 +21,7 @@ _logger = logging.getLogger(__name__)
 _KEYS = {"run", "position", "frontier", "since", "passed", "is_open", "number", "starts"}
 
 
+@advised
 class Rewindable:
     """A loader whose batches are handed out again after training went back.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import (
     InvalidArgumentError,
     StateMismatchError,
@@ -17,6 +18,7 @@ from botorch_costly.errors import (
 _MEASURED = 10  # steps of the first round in seconds, whose time sets the steps of the next round
 
 
+@advised
 @dataclass(frozen=True)
 class RoundLength:
     """The length of a round, in one of three units.
@@ -55,6 +57,7 @@ class RoundLength:
                 object.__setattr__(self, name, check_count(name, getattr(self, name), minimum=1))
 
 
+@advised
 class RoundClock:
     """Counts steps and epochs of a round, and tells when the round ends.
 

@@ -10,6 +10,7 @@ import torch
 
 from botorch_costly.ask_tell.protocol import AskTell
 from botorch_costly.ask_tell.saving import load, save
+from botorch_costly.calls import advised
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check
 from botorch_costly.integrations.applying import Rates
 from botorch_costly.integrations.driver import Driver
@@ -89,6 +90,7 @@ class TunerCallback(TrainerCallback):
         Trainer(model, args, train_dataset=train, eval_dataset=val, callbacks=[callback]).train()
     """
 
+    @advised
     def __init__(
         self,
         tuner: AskTell[Any],

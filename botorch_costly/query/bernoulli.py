@@ -4,10 +4,12 @@ from dataclasses import dataclass
 
 import torch
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import check_rate
 from botorch_costly.query.rule import Cause, Comparison, Progress, QueryRule, Verdict, choose, toss
 
 
+@advised
 @dataclass(frozen=True)
 class AlwaysQuery(QueryRule):
     """Query in every round: full feedback, as in TV-GP-UCB."""
@@ -21,6 +23,7 @@ class AlwaysQuery(QueryRule):
         return Verdict(query, torch.full_like(comparison.mean, torch.nan), cause)
 
 
+@advised
 @dataclass(frozen=True)
 class BernoulliQuery(QueryRule):
     """Query with a fixed probability.

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import Tensor
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import InvalidArgumentError, check_nonnegative, check_probability
 from botorch_costly.query.rule import Cause, Comparison, Progress, QueryRule, Verdict, choose
 
@@ -40,6 +41,7 @@ def confidence(comparison: Comparison, *, joint: bool = False) -> Tensor:
     return torch.special.ndtr(z.masked_fill(~comparison.exists, torch.inf).amin(-1))
 
 
+@advised
 @dataclass(frozen=True)
 class ConfidenceQuery(QueryRule):
     """Query if some rival beats the candidate with probability above ``1 - kappa``.
@@ -81,6 +83,7 @@ class ConfidenceQuery(QueryRule):
         return Verdict(query, sure, choose(query, Cause.UNSURE, Cause.SURE))
 
 
+@advised
 @dataclass(frozen=True)
 class ConfidenceBoundQuery(QueryRule):
     """Query if some rival's upper confidence bound exceeds the candidate's lower one (rule ``@*``).

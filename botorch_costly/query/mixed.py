@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 import torch
 from torch import Tensor
 
+from botorch_costly.calls import advised
 from botorch_costly.device import moved
 from botorch_costly.errors import InvalidBudgetError, check, check_count
 from botorch_costly.query.confidence import ConfidenceQuery
@@ -23,6 +24,7 @@ from botorch_costly.query.rule import (
 )
 
 
+@advised
 @dataclass(frozen=True)
 class MixedQuery(QueryRule):
     """Query at random at rate ``B1 / T``; otherwise by another rule, thinned to rate ``(B2 - B1) / T``.

@@ -55,6 +55,7 @@ from dataclasses import KW_ONLY, dataclass, fields
 import torch
 from torch import Tensor
 
+from botorch_costly.calls import advised
 from botorch_costly.device import moved
 from botorch_costly.errors import (
     InvalidArgumentError,
@@ -92,6 +93,7 @@ _FEWEST_QUERY_VALUES = 8
 _FIRST_SHARE = 0.2
 
 
+@advised
 @dataclass(frozen=True, repr=False)
 class PricedQuery(QueryRule):
     """Query when a query earns more than its price; play the maximizer of the posterior mean otherwise.

@@ -6,11 +6,13 @@ from typing import Any
 
 from torch import Tensor
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError
 from botorch_costly.rewards.metric_gain import Kind, MetricGain
 from botorch_costly.rewards.sample import Reading, Sample
 
 
+@advised
 class BeforeAfterReward(MetricGain):
     """Gain of a validation metric over the metric just before the round.
 

@@ -35,6 +35,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import (
     InvalidArgumentError,
     StateMismatchError,
@@ -58,6 +59,7 @@ class _Last:
     given: Literal["decision", "round"] | None = None  # None before the first call
 
 
+@advised
 class GainReward(MetricGain):
     """Gain of a validation metric since the last query, per round or interval.
 

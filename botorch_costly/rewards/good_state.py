@@ -6,6 +6,7 @@ from typing import Any, get_args
 
 import torch
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import (
     InvalidArgumentError,
     StateMismatchError,
@@ -21,6 +22,7 @@ from botorch_costly.states import Stateful, outside_inference
 _KEYS = {"metric", "margin", "readings", "step", "is_relative", "least", "kept", "parts"}
 
 
+@advised
 class GoodState:
     """The last good state of networks, optimizers and other objects, to which a diverged run returns.
 

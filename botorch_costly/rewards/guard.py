@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from botorch_costly.calls import advised, check_takes
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check, check_positive
+from botorch_costly.lookups import Advising
 from botorch_costly.plain import agree, as_number
 from botorch_costly.records import Decision
 from botorch_costly.rewards.applied_rates import AppliedRates, rates_in
@@ -21,7 +23,8 @@ from botorch_costly.states import Stateful, outside_inference
 _DEVIATIONS = 2.0  # of a level that is read from a part, by which the margin is larger
 
 
-class GuardedReward:
+@advised
+class GuardedReward(Advising):
     r"""A gain that rolls the network back when a query shows that it has diverged.
 
     After each query the level of the metric, :math:`-s \log m` of a loss or :math:`s m` of an accuracy,
@@ -87,8 +90,8 @@ class GuardedReward:
         is_gain = isinstance(reward, GainReward)
         check(is_gain, "reward", "a GainReward (gains since the last query)", reward)
         check(reward.clip < math.inf, "reward", "a GainReward with a finite clip", reward)
-        for name, function in (("save", save), ("restore", restore)):
-            check(callable(function), name, "a function", function)
+        check_takes("save", save)
+        check_takes("restore", restore, "saved")
         self.reward = reward
         if margin is None:
             margin = DEFAULT_MARGIN[reward.kind] * reward.scale

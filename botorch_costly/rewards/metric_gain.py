@@ -1,6 +1,7 @@
 """Levels of a metric, whose differences are gains: the base of rewards."""
 
 import math
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, get_args
@@ -11,6 +12,7 @@ from botorch_costly.errors import (
     check_count,
     check_positive,
 )
+from botorch_costly.lookups import Advising
 from botorch_costly.plain import agree, as_number
 from botorch_costly.records import Decision
 from botorch_costly.rewards.direction import Direction
@@ -42,6 +44,8 @@ class When(NamedTuple):
         """
         if isinstance(round, Decision):
             return cls(round.round, round.interval)
+        is_number = isinstance(round, numbers.Real)
+        check(is_number, "round", "the decision, or its round", round)
         return cls(check_count("round", round))
 
     def since(self, earlier: "When") -> int:
@@ -89,7 +93,7 @@ def log_gain(loss: float, least: float | None) -> float:
     return -math.log(loss or least or 0.0)
 
 
-class MetricGain(ABC):
+class MetricGain(Advising, ABC):
     """The base of rewards that are gains of a metric: its kind, its level and the clip.
 
     Args:

@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import Tensor
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import check, check_positive, check_rate
 from botorch_costly.numerics.robust import Affine, estimate_scale, normal_scores, weighted_scores
 
@@ -14,6 +15,7 @@ _MOST_WINSORIZED = 0.9  # share of the ranks; the others have to distinguish the
 _LEAST_WEIGHT = 1e-3  # of a reward with a variance; a smaller one counts as 0
 
 
+@advised
 @dataclass(frozen=True)
 class RewardScale:
     """The conversion of rewards to targets of a model whose prior has mean 0 and variance 1.

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import Tensor
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import check, check_count, check_rate
 from botorch_costly.numerics import improvement
 from botorch_costly.query import QueryRule, UnqueriedPlay
@@ -33,6 +34,7 @@ def probability_of_improvement(mean: Tensor, std: Tensor, beta: float) -> Tensor
     return torch.special.log_ndtr(z)
 
 
+@advised
 @dataclass(frozen=True)
 class GridPolicy:
     """A score over the grid, a query rule, and optionally restarts.

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from botorch_costly.acquisition import BetaSchedule
+from botorch_costly.calls import advised
 from botorch_costly.device import check_device, check_dtype
 from botorch_costly.errors import check_count
 from botorch_costly.problems.drifting import DriftingFunction
@@ -16,6 +17,7 @@ _TRIALS_ON_CPU = 25  # more trials are slowed by memory access, fewer by the dis
 _MOST_NUMBERS = 2**31  # in the paths and terms of a program on a GPU: 16 GiB in double precision
 
 
+@advised
 def simulate(
     problem: DriftingFunction,
     policies: Sequence[GridPolicy],

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import check, check_count
 from botorch_costly.plain import tupled
 from botorch_costly.population_records import FAILED
@@ -25,6 +26,7 @@ class _Outcome(NamedTuple):
     value: float | None
 
 
+@advised
 def task_from_history(
     history: Iterable[Row],
     *,
@@ -79,6 +81,7 @@ def task_from_history(
     return _of_curves([row for row in rows if where is None or where(row)], iterations, name)
 
 
+@advised
 def tasks_from_history(
     history: Iterable[Row],
     *,

@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 from typing import Any
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import check, check_count
 from botorch_costly.records import FrozenConfig
 from botorch_costly.task_readers.curves import CurvePoint, task_of_curves
 from botorch_costly.task_records import Task
 
 
+@advised
 def task_from_optuna(
     study: Any,
     *,
@@ -85,6 +87,7 @@ def _curve(trial: Any, sign: float, iterations: int | str, first_step: int) -> I
         yield CurvePoint(config, end, sign * trial.value, seconds)
 
 
+@advised
 def task_from_ax(
     experiment: Any,
     metric: str,

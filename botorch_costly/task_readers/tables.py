@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.plain import Plain
 from botorch_costly.task_records import Task
@@ -30,6 +31,7 @@ class _Study(NamedTuple):
     texts: list[dict[str, str]]  # numbers as written in the file
 
 
+@advised
 def tasks_from_csv(
     path: str | os.PathLike[str],
     value: str,

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import check
 from botorch_costly.plain import Plain, is_plain, plain, tupled
 from botorch_costly.task_readers.tables import number_in, parsed
@@ -21,6 +22,7 @@ class _Run(NamedTuple):
     seconds: float | None
 
 
+@advised
 def tasks_from_wandb(
     runs: Iterable[Any], metric: str, *, task: str | None = None, names: Sequence[str] | None = None
 ) -> list[Task]:
@@ -67,6 +69,7 @@ def tasks_from_wandb(
     return _tasks(found, len(given), metric, task, names)
 
 
+@advised
 def tasks_from_mlflow(
     runs: Iterable[Any], metric: str, *, task: str | None = None, names: Sequence[str] | None = None
 ) -> list[Task]:

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from torch import Tensor
 
 from botorch_costly.ask_tell.tariff import Tariff
+from botorch_costly.errors import InvalidCallError
 from botorch_costly.validation.belief import CurveBelief, Reading
 from botorch_costly.validation.partial import PartialReading, Rules
 from botorch_costly.validation.stopping import improves
@@ -22,13 +23,17 @@ class Checkpoint(NamedTuple):
 
 
 class Best(NamedTuple):
-    """The best checkpoint so far, as ``Validation`` reports it."""
+    """The best checkpoint so far, as ``Validation`` reports it; its fields are attributes."""
 
     step: int
     value: float  # estimated mean of the metric over the whole set
     interval: tuple[float, float] | None  # of this mean; None if the whole set was read
     examples: int | None  # that were read; None for a metric on the whole set
     averaged: bool = False  # whether it is the average of weights, see ``Validation.due_average``
+
+    def __call__(self) -> NoReturn:
+        """Raise InvalidCallError: ``best`` is a method of optimizers, and no method of ``Validation``."""
+        raise InvalidCallError("best", "validation.best without brackets, an attribute", "a call")
 
 
 class Readings:

@@ -9,7 +9,9 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.state import refuse_damage, unchanged_on_error
 from botorch_costly.ask_tell.tariff import Tariff
+from botorch_costly.calls import advised
 from botorch_costly.errors import check, check_count
+from botorch_costly.lookups import Advising
 from botorch_costly.rewards.direction import Direction
 from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.validation.belief import Reading
@@ -22,7 +24,8 @@ from botorch_costly.validation.training_loss import TrainingLoss
 from botorch_costly.validation.values import Values, checked
 
 
-class Validation:
+@advised
+class Validation(Advising):
     """Decide when to validate within one training run, and on how many examples.
 
     Training is not changed: nothing is drawn from global generators, and no mode is switched. From the
@@ -97,16 +100,14 @@ class Validation:
         self._rules, self._order = self.options.rules, self.options.order()
         self._tariff, self._training = Tariff(overhead, clock), TrainingLoss()
         self._history, self._direction = Readings(), Direction(metric)
-        self._timing = Timing(
-            self.options, self._rules, self._tariff, self._training, self._history
-        )
+        heard = self._tariff, self._training, self._history
+        self._timing = Timing(self.options, self._rules, *heard)
         self._partial: PartialReading | None = None  # the reading in progress
         self._is_open = False  # whether a reading is due or in progress,
         self._is_average = False  # and is that of an average of weights
         self._is_resting = False  # whether nothing has happened since a step that is not read
         self._has_answered = self._has_loss = False  # of the latest step
-        self._step, self._examples_read = -1, 0
-        self.misuse = Misuse()
+        self._step, self._examples_read, self.misuse = -1, 0, Misuse()
 
     # -- asking ---------------------------------------------------------------------------------------
 
@@ -348,8 +349,7 @@ class Validation:
     @property
     def history(self) -> tuple[tuple[int, float], ...]:
         """Steps and estimated values of the readings, without those that training went back behind."""
-        sign = self.options.sign
-        return tuple((reading.step, sign * reading.value) for reading in self._history.all)
+        return tuple((one.step, self.options.sign * one.value) for one in self._history.all)
 
     @property
     def readings(self) -> int:

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 import botorch_costly as bc
-from botorch_costly.errors import InvalidArgumentError, MissingExtraError
+from botorch_costly.errors import InvalidArgumentError, InvalidCallError, MissingExtraError
 from botorch_costly.task_records import Task
 from tests.integrations.launching import ROOT
 
@@ -385,3 +385,12 @@ def test_a_sampler_whose_studies_do_not_fit_has_no_diagnosis(earlier):
     study = optuna.create_study(sampler=sampler)
     study.optimize(lambda trial: trial.suggest_float("other", 0.0, 1.0), n_trials=3)
     assert sampler.diagnose(study) is None
+
+
+@pytest.mark.parametrize("kind", [CurveSampler, SubsetSampler, TransferSampler])
+def test_a_class_in_place_of_a_sampler_says_so(kind):
+    study = optuna.create_study(sampler=kind)
+    with pytest.raises(
+        InvalidCallError, match=r"before_trial: Expected an object .* not the class"
+    ):
+        study.optimize(lambda trial: trial.suggest_float("lr", 0.0, 1.0), n_trials=1)

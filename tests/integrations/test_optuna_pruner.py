@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from botorch_costly.errors import InvalidArgumentError
+from botorch_costly.errors import InvalidArgumentError, InvalidCallError
 
 optuna = pytest.importorskip("optuna", reason="needs the extra botorch_costly[optuna]")
 from optuna.distributions import CategoricalDistribution, FloatDistribution  # noqa: E402
@@ -262,3 +262,12 @@ def test_each_trial_has_its_own_length(caplog):
         trial.report(0.5, epochs - 1)
         trial.should_prune()
     assert not beyond(caplog)
+
+
+def test_a_class_in_place_of_a_pruner_says_so():
+    trial = optuna.create_study(pruner=CurvePruner).ask()
+    trial.report(0.5, 0)
+    with pytest.raises(
+        InvalidCallError, match=r"prune: Expected an object .* not the class itself"
+    ):
+        trial.should_prune()

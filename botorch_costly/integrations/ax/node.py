@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from botorch_costly.calls import advised
 from botorch_costly.integrations.ax.offline_node import OfflineNode
 from botorch_costly.integrations.ax.parameters import Parameters
 from botorch_costly.integrations.offline import ValueTrials
@@ -55,6 +56,7 @@ class TransferNode(OfflineNode):
         client.set_generation_strategy(strategy)
     """
 
+    @advised
     def __init__(
         self,
         tasks: Sequence[Task],

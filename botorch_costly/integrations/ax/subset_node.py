@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import InvalidSpaceError, check
 from botorch_costly.integrations.ax.offline_node import OfflineNode
 from botorch_costly.integrations.ax.parameters import Parameters
@@ -60,6 +61,7 @@ class SubsetNode(OfflineNode):
         client.set_generation_strategy(GenerationStrategy(nodes=[node]))
     """
 
+    @advised
     def __init__(
         self,
         fidelities: str | Sequence[str] = "fraction",

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from botorch_costly.ask_tell.rows import cell_of
+from botorch_costly.calls import advised
 from botorch_costly.errors import check
 from botorch_costly.integrations.loggers.entry import LogEntry
 from botorch_costly.integrations.loggers.logger import Logger
@@ -20,6 +21,7 @@ from botorch_costly.integrations.loggers.logger import Logger
 _logger = logging.getLogger(__name__)
 
 
+@advised
 class CsvLogger(Logger):
     """Writes a row per round to a file, which can be read at any time.
 

@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 from botorch_costly.ask_tell.around import Around, warn_if_over
 from botorch_costly.ask_tell.protocol import AskTell, check_asked
 from botorch_costly.ask_tell.serial import Serial
+from botorch_costly.calls import advised
 from botorch_costly.errors import HorizonExceededError, StateMismatchError, check
 from botorch_costly.integrations.loggers.costs import ExplorationCost, budget_of
 from botorch_costly.integrations.loggers.entry import LogEntry
@@ -34,6 +35,7 @@ class _Running(Generic[D]):
     observation: Observation | None = None
 
 
+@advised
 class LoggedTuner(Serial, Around[D]):
     """A tuner with loggers that receive an entry per round.
 

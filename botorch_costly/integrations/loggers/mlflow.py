@@ -2,6 +2,7 @@
 
 import re
 
+from botorch_costly.calls import advised
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.loggers.entry import LogEntry
 from botorch_costly.integrations.loggers.logger import Logger
@@ -9,6 +10,7 @@ from botorch_costly.integrations.loggers.logger import Logger
 _REFUSED = re.compile(r"[^\w\-./ ]", re.ASCII)  # what no name of a metric may have, in any version
 
 
+@advised
 class MlflowLogger(Logger):
     """Logs the numbers of each round as metrics, whose step is the round.
 

@@ -4,6 +4,7 @@ import shutil
 import sys
 from typing import TextIO
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import check_count
 from botorch_costly.integrations.loggers.entry import LogEntry
 from botorch_costly.integrations.loggers.logger import Logger
@@ -12,6 +13,7 @@ _WIDTH = 24  # characters of the bar
 _LINES = 10  # number of lines in a stream that is no terminal
 
 
+@advised
 class ProgressBar(Logger):
     """Shows ``round 120/300 [#########...............] queries 73/200``.
 

@@ -3,11 +3,13 @@
 import os
 from typing import Any
 
+from botorch_costly.calls import advised
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.loggers.entry import LogEntry
 from botorch_costly.integrations.loggers.logger import Logger
 
 
+@advised
 class TensorBoardLogger(Logger):
     """Writes the numbers of each round as scalars, and reasons and choices as text.
 

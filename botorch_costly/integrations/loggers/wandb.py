@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import check
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.loggers.entry import LogEntry
 from botorch_costly.integrations.loggers.logger import Logger
 
 
+@advised
 class WandbLogger(Logger):
     """Logs the numbers of each round, and its reasons and choices as text, over the round of the tuner.
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import check, check_count
 from botorch_costly.integrations.offline import CurveTrials
 from botorch_costly.integrations.offline.translation import translated
@@ -58,6 +59,7 @@ class CurveSampler(OfflineSampler):
         study.optimize(objective, n_trials=50)
     """
 
+    @advised
     def __init__(
         self,
         iterations: str = "epochs",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import check, check_count, check_positive
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.optuna.distributions import Distributions
@@ -62,6 +63,7 @@ class CurvePruner(BasePruner):
 
     _warned = False  # whether it was said that a step lies beyond the iterations
 
+    @advised
     def __init__(
         self,
         iterations: int | str,
@@ -88,6 +90,7 @@ class CurvePruner(BasePruner):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=threading.Lock())
 
+    @advised
     def prune(self, study: Any, trial: Any) -> bool:
         """Return whether a trial ends now."""
         count = len(study.directions)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import torch
 
 from botorch_costly.ask_tell.diagnosis import SearchDiagnosis
+from botorch_costly.calls import advised
 from botorch_costly.device import check_tkwargs
 from botorch_costly.errors import HorizonExceededError, check
 from botorch_costly.integrations.extras import require
@@ -88,6 +89,10 @@ class OfflineSampler(BaseSampler):
 
     def reseed_rng(self) -> None:
         """Change nothing: draws depend on the number of the trial, in a copy of this sampler, too."""
+
+    @advised
+    def before_trial(self, study: Any, trial: Any) -> None:
+        """Change nothing; a study that has this class as its sampler calls this first, and is told so."""
 
     def infer_relative_search_space(self, study: Any, trial: Any) -> dict[str, Any]:
         """Return the distributions that are sampled together."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from botorch_costly.calls import advised
 from botorch_costly.integrations.offline.options import SubsetOptions
 from botorch_costly.integrations.optuna.outcomes import Outcomes, attribute
 from botorch_costly.integrations.optuna.sampler import OfflineSampler
@@ -53,6 +54,7 @@ class SubsetSampler(OfflineSampler):
         print(sampler.best_params(study))
     """
 
+    @advised
     def __init__(
         self,
         fidelities: str | Sequence[str] = "fraction",

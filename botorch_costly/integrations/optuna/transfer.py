@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import check
 from botorch_costly.integrations.offline.options import TransferOptions
 from botorch_costly.integrations.offline.translation import NothingFitsError
@@ -63,6 +64,7 @@ class TransferSampler(OfflineSampler):
         study.optimize(objective, n_trials=50)
     """
 
+    @advised
     def __init__(
         self,
         studies: Sequence[Any | Task],

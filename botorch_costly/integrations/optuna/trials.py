@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from botorch_costly.ask_tell.diagnosis import SearchDiagnosis
+from botorch_costly.calls import advised
 from botorch_costly.errors import HorizonExceededError, InvalidConfigError
 from botorch_costly.integrations.offline import Checkpoint, OfflineTrials, Setting
 from botorch_costly.integrations.optuna.distributions import Distributions, contains, next_step
@@ -22,6 +23,7 @@ with suppress(ImportError):
 _AGAIN = 9  # further questions when another process has claimed a similar setting
 
 
+@advised
 def checkpoint_of(trial: Any) -> Checkpoint:
     """Return the checkpoint from which ``CurveSampler(resumes=True)`` lets a trial continue.
 

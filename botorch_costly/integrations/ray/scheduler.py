@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.ask_tell.design import sobol
+from botorch_costly.calls import advised
 from botorch_costly.errors import check, check_count
 from botorch_costly.integrations.extras import require
 from botorch_costly.randomness import check_seed
@@ -49,6 +50,7 @@ class PopulationScheduler(PopulationBasedTraining):
         tune.Tuner(train, param_space=default, tune_config=setting)
     """
 
+    @advised
     def __init__(
         self,
         space: SearchSpace,

@@ -9,6 +9,7 @@ import torch
 
 from botorch_costly.ask_tell import Optimizer
 from botorch_costly.ask_tell.saving import read
+from botorch_costly.calls import advised
 from botorch_costly.errors import (
     HorizonExceededError,
     InvalidConfigError,
@@ -62,6 +63,7 @@ class OfflineSearcher(Searcher):
         tuner = tune.Tuner(train, tune_config=tune.TuneConfig(search_alg=searcher, num_samples=20))
     """
 
+    @advised
     def __init__(
         self,
         optimizer: Optimizer[Any, Any] | OfflineTrials[Any],

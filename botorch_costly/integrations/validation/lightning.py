@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from botorch_costly.calls import advised
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.lightning_trainer import (
     Decides,
@@ -86,6 +87,7 @@ class ValidationCallback(Decides, Callback):
         Trainer(callbacks=[callback]).fit(model, train_loader, val_loader)
     """
 
+    @advised
     def __init__(
         self,
         validation: Validation,

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import StateMismatchError, check, check_count, check_nonnegative
 from botorch_costly.integrations.ranks import Ranks, Said, weighted_mean
 from botorch_costly.plain import as_number
@@ -49,6 +50,7 @@ class SharedValidation:
         99
     """
 
+    @advised
     def __init__(self, validation: Validation, *, timeout: float = 60.0) -> None:
         is_validation = isinstance(validation, Validation)
         check(is_validation, "validation", "a Validation", validation)

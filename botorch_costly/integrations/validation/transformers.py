@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from botorch_costly.ask_tell.saving import load, save
+from botorch_costly.calls import advised
 from botorch_costly.errors import check
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.parts import inner_network
@@ -88,6 +89,7 @@ class ValidationCallback(TrainerCallback):
         trainer.train()
     """
 
+    @advised
     def __init__(
         self,
         validation: Validation,

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor
 
 from botorch_costly.acquisition import LogEIPerCost, best_mean
+from botorch_costly.calls import advised
 from botorch_costly.errors import check
 from botorch_costly.models import CurveGP, LinearCost, fit_curves
 from botorch_costly.numerics.robust import tempered
@@ -43,6 +44,7 @@ _LEAST_REST = 1e-3  # share of a training's cost: the linear model may predict n
 _FIRST_RESTARTS, _RESTARTS = 4, 1
 
 
+@advised
 @dataclass(frozen=True)
 class Compression:
     """Choose configuration and length by scores of curves, as BOIL does.

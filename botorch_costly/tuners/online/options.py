@@ -13,6 +13,7 @@ from botorch_costly.acquisition import as_factory
 from botorch_costly.ask_tell.design import DesignKind, check_kind
 from botorch_costly.ask_tell.search import Search, is_listed
 from botorch_costly.ask_tell.tariff import check_overhead
+from botorch_costly.calls import advised
 from botorch_costly.device import check_device, check_dtype
 from botorch_costly.errors import (
     InvalidBudgetError,
@@ -45,6 +46,7 @@ class ResolvedPrior(NamedTuple):
     forgetting: float
 
 
+@advised
 @dataclass(frozen=True, kw_only=True)
 class Prior:
     """The prior of a tuner, for scaled rewards of variance 1.
@@ -80,6 +82,7 @@ class Prior:
         return ResolvedPrior(self.kernel or default, length, self.noise, self.forgetting)
 
 
+@advised
 @dataclass(frozen=True, kw_only=True)
 class Refit:
     """The schedule on which lengthscales, variance and noise are refitted.
@@ -105,6 +108,7 @@ class Refit:
         check(can_learn, "forgetting", "False, or refits (every=...)", self.forgetting)
 
 
+@advised
 @dataclass(frozen=True, kw_only=True)
 class Design:
     """The first intervals, which are queried regardless of the rule.
@@ -134,6 +138,7 @@ class Design:
         _count(self, "start_rounds", 1)
 
 
+@advised
 @dataclass(frozen=True, kw_only=True)
 class Hold:
     """The length of the intervals for which a configuration is held; queries are made at their ends.
@@ -156,6 +161,7 @@ class Hold:
         _count(self, "shortest", 1)
 
 
+@advised
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """The limits of a run.

@@ -130,7 +130,10 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         progress = Progress(1, horizon=self.horizon, affordable=0.0)
         priced = self.query.outlook(progress) is not None
         compares = not priced and self.query.budget is None
-        expected = "a rule that compares configurations, such as ConfidenceQuery"
+        expected = (
+            "a rule that compares configurations, such as ConfidenceQuery() (to limit the queries of a "
+            "population, overhead= is their share of the clock)"
+        )
         check(compares, "query", expected, self.query)
 
     def tell(

@@ -12,6 +12,7 @@ from botorch.models.deterministic import DeterministicModel
 from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
+from botorch_costly.calls import advised
 from botorch_costly.errors import NumericalError, check_count
 from botorch_costly.likelihoods import SubsetNoiseLikelihood
 from botorch_costly.models.ensemble import (
@@ -39,6 +40,7 @@ _LEAST_VARIANCE = 1e-12  # of standardized rewards
 _POWER = 1.0, 1.0  # log-normal prior of the noise's power; shares are encoded by their logarithms
 
 
+@advised
 @dataclass(frozen=True)
 class Sampling:
     """Settings of the draws of hyperparameters and of the search for the optimum.

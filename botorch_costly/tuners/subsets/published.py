@@ -11,6 +11,7 @@ from gpytorch.priors import LogNormalPrior
 from torch import Tensor
 
 from botorch_costly.ask_tell.domain import Domain
+from botorch_costly.calls import advised
 from botorch_costly.errors import check, check_count
 from botorch_costly.models.ensemble import HyperparameterEnsemble
 from botorch_costly.models.subset import SubsetGP
@@ -26,6 +27,7 @@ _NOISE = (
 )  # log-normal prior of the variance, that of a ``SubsetNoiseLikelihood`` at the target
 
 
+@advised
 @dataclass(frozen=True)
 class Fabolas:
     """Model, first evaluations and incumbent of the paper, in place of those of ``SubsetOptimizer``.

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from botorch_costly.acquisition import BetaSchedule
+from botorch_costly.calls import advised
 from botorch_costly.errors import (
     InvalidArgumentError,
     check,
@@ -13,6 +14,7 @@ from botorch_costly.errors import (
 )
 
 
+@advised
 @dataclass(frozen=True)
 class ByEvidence:
     """The share is the probability that the target resembles a weighted sum of the tasks.
@@ -45,6 +47,7 @@ class ByEvidence:
         check_nonnegative("beta", self.beta)
 
 
+@advised
 @dataclass(frozen=True)
 class ByGaps:
     """Weights and share follow the gaps between the tasks' values and the target's bounds: RM-GP-UCB.

@@ -10,6 +10,7 @@ import torch
 
 from botorch_costly.ask_tell.around import Around, warn_if_over
 from botorch_costly.ask_tell.surroundings import undisturbed
+from botorch_costly.calls import advised
 from botorch_costly.errors import (
     HorizonExceededError,
     RestoreError,
@@ -34,6 +35,7 @@ _logger = logging.getLogger(__name__)
 _ADVICE = "Session(space, horizon, network, optimizer, ..)"
 
 
+@advised
 class Session(Around[TwinDecision]):
     """Tune hyperparameters in one training run, whose parts go back to earlier states.
 
@@ -105,6 +107,8 @@ class Session(Around[TwinDecision]):
     ) -> None:
         wanted = "a SearchSpace (a tuner of your own and its parts go to Session.of)"
         check(isinstance(space, SearchSpace), "space", wanted, space)
+        is_part = hasattr(horizon, "state_dict")
+        check(not is_part, "horizon", "the number of rounds, before the parts", horizon)
         tuner = TwinTuner(
             space,
             horizon,

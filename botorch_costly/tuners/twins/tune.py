@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from botorch_costly.errors import check
+from botorch_costly.calls import advised, check_takes
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.parts import Component
 from botorch_costly.tuners.twins.session import Session
@@ -13,6 +13,7 @@ from botorch_costly.tuners.twins.session import Session
 _logger = logging.getLogger(__name__)
 
 
+@advised
 def tune(
     train_round: Callable[..., object],
     validate: Callable[[], float],
@@ -36,8 +37,8 @@ def tune(
         options: Further arguments of ``Session``.
 
     Raises:
-        InvalidArgumentError: If one of the two is no function, an argument of ``Session`` is outside its
-            range, or a part has no state.
+        InvalidArgumentError: If one of the two is no such function, an argument of ``Session`` is
+            outside its range, or a part has no state.
         InvalidConfigError: If ``start`` does not belong to the space.
         InvalidSpaceError: If the space holds a single configuration.
 
@@ -46,8 +47,9 @@ def tune(
         session = tune(train_round, validation_loss, space, 300, network, optimizer, start=default)
         print(session.best(), session.diagnose())
     """
-    for name, function in (("train_round", train_round), ("validate", validate)):
-        check(callable(function), name, "a function, which each round calls anew", function)
+    if isinstance(space, SearchSpace):  # which Session checks
+        check_takes("train_round", train_round, **dict.fromkeys(space.names))
+    check_takes("validate", validate)
     session = Session(space, horizon, *parts, **options)
     try:
         for decision in session:
