@@ -26,6 +26,7 @@ from botorch_costly.tuners.curves.restarts import begin_anew
 from botorch_costly.tuners.curves.scores import Compression, ScoreChooser
 from botorch_costly.tuners.curves.strategy import CurveStrategy
 from botorch_costly.tuners.curves.trainings import Training
+from botorch_costly.tuners.earlier.percent import warn_of_units
 from botorch_costly.tuners.earlier.studies import EarlierStudies
 
 _SEARCH = Search(num_restarts=8)
@@ -167,7 +168,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
             clocks=Clocks(seconds),
         )
         self.predicts = compression is None  # scores of curves are in no unit of the values
-        self._warned = False
+        self._warned, self._earlier = False, earlier.values
 
     @classmethod
     def as_published(
@@ -257,6 +258,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         diverged = self._strategy.trainings.broken
         if outcome.broken and not outcome.failed and is_power_of_two(diverged):
             _logger.warning("Training %d diverged (%d so far).", decision.training, diverged)
+        warn_of_units(self._ledger.outcomes, outcome, self._earlier)
         self._warn_of_losses()
         self._warn_of_single_values(outcome)
         self._warn_of_restarts(decision, outcome)

@@ -23,6 +23,7 @@ from botorch_costly.space import SearchSpace
 from botorch_costly.subset_records import Candidate, SubsetDecision, SubsetObservation
 from botorch_costly.task_records import Task
 from botorch_costly.tuners.earlier import EarlierStudies
+from botorch_costly.tuners.earlier.percent import warn_of_units
 from botorch_costly.tuners.subsets.belief import Sampling
 from botorch_costly.tuners.subsets.choice import SubsetStrategy
 from botorch_costly.tuners.subsets.falling_costs import EVALUATIONS, falling_fidelities
@@ -159,6 +160,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
             start=start,
             clocks=Clocks(seconds),
         )
+        self._earlier = earlier.values
 
     @classmethod
     def as_published(
@@ -197,6 +199,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
     def _hint(self, latest: SubsetObservation) -> None:
         """Warn once, too, if costs fall toward the target; those of enqueued evaluations may."""
         super()._hint(latest)
+        warn_of_units(self._ledger.outcomes, latest, self._earlier)
         finite = [
             (self._ledger.suggestion(o.round), o) for o in self._ledger.outcomes if not o.failed
         ]

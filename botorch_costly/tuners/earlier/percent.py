@@ -1,10 +1,36 @@
 """A check of told values: fractions where the earlier studies have percent, or the other way round."""
 
+import logging
 from collections.abc import Sequence
 from statistics import median
 
-VALUES = 3  # after which they are checked
+from botorch_costly.ask_tell.protocol import Outcome
+
+_VALUES = 3  # after which they are checked
+_logger = logging.getLogger(__name__)
 _APART = 20.0  # times that the median of percent is at least that of fractions
+
+
+def warn_of_units(outcomes: Sequence[Outcome], latest: Outcome, earlier: Sequence[float]) -> None:
+    """Warn if the first values seem fractions, and those of earlier studies percent, or vice versa.
+
+    Call it after each outcome: it warns at the third with a value, or never.
+
+    Args:
+        outcomes: All outcomes so far.
+        latest: The latest of them.
+        earlier: Finite values of all earlier studies.
+    """
+    told = [outcome.reward for outcome in outcomes if outcome.reward is not None]
+    if latest.reward is None or len(told) != _VALUES:
+        return
+    units = units_of(told, earlier)
+    if units is not None:
+        _logger.warning(
+            "The first %d values seem %s, those of the tasks %s: percent against fractions. Tell "
+            "values in the units of the tasks.",
+            *(_VALUES, *units),
+        )
 
 
 def units_of(told: Sequence[float], earlier: Sequence[float]) -> tuple[str, str] | None:
