@@ -2,6 +2,7 @@
 
 import logging
 import math
+import re
 import warnings
 
 import pytest
@@ -122,6 +123,32 @@ def test_a_budget_that_cannot_be_spent_is_reported_where_the_tuner_is_made():
     with pytest.warns(UserWarning, match="cannot be spent") as caught:
         bc.OnlineTuner(SPACE, 100, query=bc.PricedQuery(budget=80))
     assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize(
+    ("make", "right"),
+    [
+        (lambda: bc.PricedQuery(30), "PricedQuery(budget=30)"),
+        (lambda: bc.ConfidenceQuery(0.05), "ConfidenceQuery(0.95)"),
+    ],
+    ids=["price", "confidence"],
+)
+def test_a_number_that_means_another_argument_is_reported_where_it_is_written(make, right):
+    with pytest.warns(UserWarning, match=re.escape(right)) as caught:
+        rule = make()
+    (warning,) = caught
+    assert warning.filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the rule is copied for a run
+        bc.OnlineTuner(SPACE, 60, query=rule, rewards=bc.RewardScale()).ask()
+
+
+def test_prices_and_confidences_that_may_be_meant_earn_none():
+    for price in (0, 1, 2, 30.0, 0.02, math.inf):
+        bc.PricedQuery(price)
+    bc.PricedQuery(budget=30)
+    for kappa in (0.3, 0.5, 0.95):
+        bc.ConfidenceQuery(kappa)
 
 
 @pytest.mark.parametrize("name", ["level", "false_stop"])

@@ -6,8 +6,15 @@ from dataclasses import KW_ONLY, dataclass
 import torch
 from torch import Tensor
 
-from botorch_costly.errors import InvalidArgumentError, check_nonnegative, check_probability
+from botorch_costly.errors import (
+    InvalidArgumentError,
+    check_nonnegative,
+    check_probability,
+    warn_caller,
+)
 from botorch_costly.query.rule import Cause, Comparison, Progress, QueryRule, Verdict, choose
+
+_SEEMS_A_LEVEL = 0.25  # confidence that leaves hardly any query
 
 
 def confidence(comparison: Comparison, *, joint: bool = False) -> Tensor:
@@ -71,6 +78,12 @@ class ConfidenceQuery(QueryRule):
 
     def __post_init__(self) -> None:
         check_probability("kappa", self.kappa)
+        if self.kappa < _SEEMS_A_LEVEL:
+            warn_caller(
+                f"ConfidenceQuery({self.kappa:g}) asks for a query only where some configuration is "
+                f"better with a probability above {1 - self.kappa:g}: hardly ever. A level of "
+                f"{self.kappa:g} is ConfidenceQuery({1 - self.kappa:g})."
+            )
 
     def __call__(
         self, comparison: Comparison, progress: Progress, generator: torch.Generator
