@@ -262,3 +262,42 @@ def test_each_trial_has_its_own_length(caplog):
         trial.report(0.5, epochs - 1)
         trial.should_prune()
     assert not beyond(caplog)
+
+
+def ended(steps_of, count=5, iterations=100):
+    """Play trials that report at some steps, and complete."""
+    study = optuna.create_study(pruner=CurvePruner(iterations))
+    for number in range(count):
+        trial = study.ask()
+        trial.suggest_float("x", 0.0, 1.0)
+        for step in steps_of(number):
+            trial.report(1.0 / (1 + step), step)
+            trial.should_prune()
+        study.tell(trial, 0.1 + number)
+
+
+def too_few(caplog):
+    return [r.message for r in caplog.records if "Complete trials end at" in r.message]
+
+
+@pytest.mark.parametrize("every", [2, 10, 100])
+def test_reports_that_are_counted_in_place_of_iterations_are_named_once(every, caplog):
+    ended(lambda number: range(100 // every))
+    (message,) = too_few(caplog)
+    assert f"iteration {100 // every} of the 100" in message
+
+
+@pytest.mark.parametrize(
+    "steps_of",
+    [
+        lambda number: range(100),
+        lambda number: range(9, 100, 10),  # the iteration of each report
+        lambda number: range(9, 96, 10),
+        lambda number: range(10 + 20 * number),  # ended by a rule of their own
+        lambda number: range(45 + 5 * number),
+        lambda number: [],
+    ],
+)
+def test_trials_that_report_their_iterations_or_end_early_are_not(steps_of, caplog):
+    ended(steps_of)
+    assert not too_few(caplog)
