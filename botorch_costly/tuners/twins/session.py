@@ -22,6 +22,7 @@ from botorch_costly.rewards.applied_rates import AppliedRates
 from botorch_costly.rewards.idle_rounds import IdleRounds
 from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.rewards.outside_optimizers import OutsideOptimizers
+from botorch_costly.rewards.turns import Turns
 from botorch_costly.space import SearchSpace
 from botorch_costly.states import outside_inference
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
@@ -147,7 +148,7 @@ class Session(Around[TwinDecision]):
         check(isinstance(tuner, TwinTuner), "tuner", expected, tuner)
         self.tuner, self._parts = tuner, Parts(parts, device)
         self._outside, self._rates = OutsideOptimizers(parts, _ADVICE), AppliedRates(parts)
-        self._idle = IdleRounds(parts, self._outside)
+        self._idle, self._turns = IdleRounds(parts, self._outside), Turns(parts, "Session")
         if plays_a_schedule(tuner.space) and self._parts.have_scheduler:
             _logger.warning(
                 "A scheduler is among the parts, and the tuner lets the learning rate fall at the end, "
@@ -193,6 +194,7 @@ class Session(Around[TwinDecision]):
         self._check_length()
         self._check_training()
         self._parts.warn_if_not_loaded()
+        self._turns.take()
         # Now rather than at the end: nothing between a decision and its return can be interrupted.
         best = [] if self._best is None else [self._best["state"]]
         self._parts.drop_all_but([*self.tuner.kept.values(), *best])
