@@ -26,7 +26,7 @@ from botorch_costly.tuners.earlier import EarlierStudies
 from botorch_costly.tuners.earlier.percent import warn_of_units
 from botorch_costly.tuners.subsets.belief import Sampling
 from botorch_costly.tuners.subsets.choice import SubsetStrategy
-from botorch_costly.tuners.subsets.falling_costs import EVALUATIONS, falling_fidelities
+from botorch_costly.tuners.subsets.doubtful_costs import EVALUATIONS, are_flat, falling_fidelities
 from botorch_costly.tuners.subsets.published import Fabolas
 
 _logger = logging.getLogger(__name__)
@@ -197,7 +197,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         return price
 
     def _hint(self, latest: SubsetObservation) -> None:
-        """Warn once, too, if costs fall toward the target; those of enqueued evaluations may."""
+        """Warn once, too, of doubtful costs; those of enqueued evaluations may be of any kind."""
         super()._hint(latest)
         warn_of_units(self._ledger.outcomes, latest, self._earlier)
         finite = [
@@ -206,12 +206,21 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         asked = [(decision, o) for decision, o in finite if decision.reason != ENQUEUED]
         if len(asked) != EVALUATIONS or latest not in [o for _, o in asked]:
             return
-        names = falling_fidelities([d.fidelities for d, _ in asked], [o.cost for _, o in asked])
+        costs = [outcome.cost for _, outcome in asked]
+        names = falling_fidelities([d.fidelities for d, _ in asked], costs)
         if names:
             _logger.warning(
                 "The costs of the first %d evaluations fall toward the target, the upper bound of "
                 "%s: is the fidelity declared the right way round, and is the cost what was paid?",
                 *(EVALUATIONS, " and ".join(names)),
+            )
+        shares = [self._domain.share(decision.fidelities) for decision, _ in asked]
+        if self._kinds_of_costs == {False} and are_flat(shares, costs):
+            _logger.warning(
+                "The costs of the first %d evaluations are about equal, %.3g to %.3g, whatever %s: does "
+                "your evaluation read decision.fidelities, and is the cost what was paid? If so, small "
+                "parts are not cheaper here, and a search on the whole is as good.",
+                *(EVALUATIONS, min(costs), max(costs), " and ".join(self.fidelities.names)),
             )
 
     @property
