@@ -36,7 +36,8 @@ def warn_of_units(outcomes: Sequence[Outcome], latest: Outcome, earlier: Sequenc
 def units_of(told: Sequence[float], earlier: Sequence[float]) -> tuple[str, str] | None:
     """Return the units of the values and of the earlier ones, if one are percent, the other fractions.
 
-    Percent are all in (1, 100], fractions all in [0, 1], and their medians differ by a factor of 20.
+    Percent are all in (1, 100], fractions all in [0, 1], and their medians differ by a factor of 20; or
+    the negatives of all of them, as of errors that are to be maximized.
 
     Args:
         told: Finite values, as they were told.
@@ -56,5 +57,7 @@ def units_of(told: Sequence[float], earlier: Sequence[float]) -> tuple[str, str]
 def _are_percent_of(percent: Sequence[float], fractions: Sequence[float]) -> bool:
     if not percent or not fractions:
         return False
+    if all(value <= 0 for value in (*percent, *fractions)):
+        percent, fractions = [-v for v in percent], [-v for v in fractions]
     within = all(1 < v <= 100 for v in percent) and all(0 <= v <= 1 for v in fractions)
     return within and median(percent) >= _APART * median(fractions)

@@ -220,7 +220,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
                 "The costs of the first %d evaluations are about equal, %.3g to %.3g, whatever %s: does "
                 "your evaluation read decision.fidelities, and is the cost what was paid? If so, small "
                 "parts are not cheaper here, and a search on the whole is as good.",
-                *(EVALUATIONS, min(costs), max(costs), " and ".join(self.fidelities.names)),
+                *(EVALUATIONS, min(costs), max(costs), " and ".join(asked[0][0].fidelities)),
             )
 
     @property

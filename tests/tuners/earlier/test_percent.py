@@ -47,6 +47,12 @@ def test_the_two_are_named_once(earlier, now, kind, caplog):
     assert ("seem fractions" in message) == (now == 1.0)
 
 
+@pytest.mark.parametrize(("earlier", "now"), [(-100.0, -1.0), (-1.0, -100.0)])
+def test_negatives_are_too(earlier, now, caplog):
+    tell(search(earlier), lambda x: now * accuracy(x))
+    assert len(messages(caplog)) == 1
+
+
 @pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize(
     ("earlier", "value_of"),
