@@ -10,7 +10,7 @@ from torch import Tensor
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check, check_positive
 from botorch_costly.plain import agree, as_number
 from botorch_costly.records import Decision
-from botorch_costly.rewards.applied_rates import AppliedRates, rates_in
+from botorch_costly.rewards.applied_rates import AppliedDropout, AppliedRates, rates_in
 from botorch_costly.rewards.gain import GainReward
 from botorch_costly.rewards.idle_rounds import IdleRounds
 from botorch_costly.rewards.metric_gain import When
@@ -97,6 +97,7 @@ class GuardedReward:
         self._good: Sample | None = None  # whose mean the metric of the good state is
         # Of a loop of the user's, with known parts.
         self._rates: AppliedRates | None = None
+        self._dropout: AppliedDropout | None = None
         self._idle: IdleRounds | None = None
 
     @classmethod
@@ -127,13 +128,14 @@ class GuardedReward:
         """
         recovery = Recovery.of(parts, device)
         guard = cls(reward, recovery.save, recovery.restore, margin=margin)
-        guard._recovery, guard._rates = recovery, AppliedRates(parts)
+        guard._recovery = recovery
+        guard._rates, guard._dropout = AppliedRates(parts), AppliedDropout(parts)
         guard._idle = IdleRounds(parts, recovery.outside)
         return guard
 
     def trust_rates(self) -> None:
-        """Warn of no learning rates that are not applied: the caller applies them, and checks them."""
-        self._rates = self._idle = None
+        """Warn of no settings that are not applied: the caller applies them, and checks them."""
+        self._rates = self._dropout = self._idle = None
 
     @property
     def _kept(self) -> Kept | None:
@@ -216,11 +218,12 @@ class GuardedReward:
 
     def _check_training(self, decision: Decision) -> None:
         """Warn if the parts were trained with other settings than those of decisions, or not at all."""
-        if self._rates is None or self._idle is None:
+        if self._rates is None or self._dropout is None or self._idle is None:
             return
         self._idle.end_round()
         if not self._idle.are_trained_elsewhere:
             self._rates.note(rates_in(decision.config))
+            self._dropout.note(decision.config)
 
     def _guard(
         self,

@@ -2,7 +2,7 @@
 
 import logging
 import weakref
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from torch import nn
@@ -24,8 +24,7 @@ class Turns:
     """
 
     def __init__(self, parts: Iterable[Any], name: str) -> None:
-        watched = (part for part in parts if isinstance(part, nn.Module | Optimizer))
-        self._parts = [part for part in watched if isinstance(part, Hashable)]
+        self._parts = [part for part in parts if isinstance(part, nn.Module | Optimizer)]
         self._name = name
         self._has_acted = self._has_warned = False
 

@@ -99,22 +99,3 @@ def test_one_that_is_gone_and_copies_of_all_earn_none(kind, caplog):
         player.act(number)
         again.act(number)
     assert not in_turn(caplog)
-
-
-class Unhashable(torch.nn.Linear):
-    """A network that Python cannot hash, because it compares networks."""
-
-    def __eq__(self, other):
-        return self is other
-
-    __hash__ = None
-
-
-@pytest.mark.parametrize("kind", [GuardPlayer, StatePlayer])
-def test_a_network_that_cannot_be_looked_up_is_not_watched(kind, caplog):
-    network = Unhashable(2, 1)
-    players = [kind(network), kind(network)]
-    for number in range(3):
-        for player in players:
-            player.act(number)
-    assert not in_turn(caplog)

@@ -18,7 +18,7 @@ from botorch_costly.errors import (
     shortened,
 )
 from botorch_costly.records import Observation, Plain, TwinDecision
-from botorch_costly.rewards.applied_rates import AppliedRates
+from botorch_costly.rewards.applied_rates import AppliedDropout, AppliedRates
 from botorch_costly.rewards.idle_rounds import IdleRounds
 from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.rewards.outside_optimizers import OutsideOptimizers
@@ -147,7 +147,8 @@ class Session(Around[TwinDecision]):
         expected = f"a TwinTuner (loggers and ranks go around its session: {around})"
         check(isinstance(tuner, TwinTuner), "tuner", expected, tuner)
         self.tuner, self._parts = tuner, Parts(parts, device)
-        self._outside, self._rates = OutsideOptimizers(parts, _ADVICE), AppliedRates(parts)
+        self._outside = OutsideOptimizers(parts, _ADVICE)
+        self._rates, self._dropout = AppliedRates(parts), AppliedDropout(parts)
         self._idle, self._turns = IdleRounds(parts, self._outside), Turns(parts, "Session")
         if plays_a_schedule(tuner.space) and self._parts.have_scheduler:
             _logger.warning(
@@ -247,6 +248,7 @@ class Session(Around[TwinDecision]):
             config = decisions[-1].config
             if not self._idle.are_trained_elsewhere:
                 self._rates.note({name: config[name] for name in self.tuner.space.rates})
+                self._dropout.note(config)
 
     def _check_position(self) -> None:
         (loads, asked), (now, by_all) = self._position or self.tuner.position, self.tuner.position
