@@ -22,7 +22,7 @@ from botorch_costly.task_records import Task
 from botorch_costly.tuners.curves.choice import Chooser, EndChooser, NewPoints
 from botorch_costly.tuners.curves.lengths import Lengths
 from botorch_costly.tuners.curves.outcomes import curve_observation_of
-from botorch_costly.tuners.curves.restarts import begin_anew
+from botorch_costly.tuners.curves.restarts import begin_anew, cost_sums
 from botorch_costly.tuners.curves.scores import Compression, ScoreChooser
 from botorch_costly.tuners.curves.sparse import CURVES, seem_sparse
 from botorch_costly.tuners.curves.strategy import CurveStrategy
@@ -262,7 +262,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         warn_of_units(self._ledger.outcomes, outcome, self._earlier)
         self._warn_of_losses()
         self._warn_of_sparse_curves(outcome)
-        self._warn_of_restarts(decision, outcome)
+        self._warn_of_restarts(decision, outcome, priced=cost is not None)
         if cost is not None:
             self._warn_of_rising_costs(decision.round)
         return outcome
@@ -358,8 +358,10 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
                 *(CURVES, ", ".join(f"{values} of {asked}" for values, asked in lengths)),
             )
 
-    def _warn_of_restarts(self, decision: CurveDecision, latest: CurveObservation) -> None:
-        """Warn once if continued segments begin anew; where trainings cannot be resumed, none goes on."""
+    def _warn_of_restarts(
+        self, decision: CurveDecision, latest: CurveObservation, *, priced: bool
+    ) -> None:
+        """Warn once if continued segments begin anew, or have the costs of their whole trainings."""
         if decision.since == 0:
             return
         told = [(self._ledger.suggestion(o.round), o) for o in self._ledger.outcomes]
@@ -368,6 +370,12 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
                 "Several continued segments begin near the first values of their trainings, not near "
                 "the latest: load the checkpoint of decision.training up to decision.since before you go "
                 "on, or construct the optimizer with resumes=False."
+            )
+
+        if priced and cost_sums(told, latest):
+            _logger.warning(
+                "The costs of continued segments grow with all iterations of their trainings, not with "
+                "those of the segment: tell what each segment has cost alone."
             )
 
     def _warn_of_losses(self) -> None:
