@@ -10,7 +10,12 @@ from typing import Any
 from botorch_costly.errors import check, check_count, check_positive
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.optuna.distributions import Distributions
-from botorch_costly.integrations.optuna.outcomes import attribute
+from botorch_costly.integrations.optuna.outcomes import (
+    OTHER_METRIC,
+    PAIRS,
+    are_opposite,
+    attribute,
+)
 from botorch_costly.integrations.optuna.study_curves import StudyCurves
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.rest_value import RestValue
@@ -63,7 +68,8 @@ class CurvePruner(BasePruner):
     """
 
     _warned = False  # whether it was said that a step lies beyond the iterations
-    _knows_ends = False  # whether the last steps of complete trials were compared with them
+    # Whether the last steps of complete trials were compared with them, and last reports with values.
+    _knows_ends = _knows_metric = False
 
     def __init__(
         self,
@@ -104,8 +110,11 @@ class CurvePruner(BasePruner):
         length = self._curves.length_of(trial.params)
         if length is not None:
             self._warn_of_steps(trial.number, steps[-1], length)
-            if len(steps) == 1 and not self._knows_ends:
-                self._warn_of_few_steps(study)
+            if len(steps) == 1 and not (self._knows_ends and self._knows_metric):
+                trials = [t for t in study.get_trials(deepcopy=False) if t.intermediate_values]
+                complete = [t for t in trials if t.state == TrialState.COMPLETE]
+                self._warn_of_few_steps(complete)
+                self._warn_of_metric(complete)
         if length is None or not self._is_asked(steps, length):
             return False
         sign = 1.0 if study.direction.name == "MAXIMIZE" else -1.0
@@ -130,13 +139,22 @@ class CurvePruner(BasePruner):
                 *(number, step, done, length, self._first_step),
             )
 
-    def _warn_of_few_steps(self, study: Any) -> None:
+    def _warn_of_metric(self, complete: Sequence[Any]) -> None:
+        """Warn once if the values of complete trials fall where their last reports rise."""
+        if self._knows_metric or len(complete) < PAIRS:
+            return
+        self._knows_metric = True
+        if are_opposite(
+            [(t.intermediate_values[max(t.intermediate_values)], t.value) for t in complete]
+        ):
+            _logger.warning(OTHER_METRIC)
+
+    def _warn_of_few_steps(self, complete: Sequence[Any]) -> None:
         """Warn once if the first complete trials end at one and the same share of their iterations."""
-        trials = [t for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE]
-        steps = [(max(t.intermediate_values, default=-1), t) for t in trials]
+        steps = [(max(t.intermediate_values), t) for t in complete]
         ends = [(s + 1 - self._first_step, self._curves.length_of(t.params)) for s, t in steps]
         known = [(done, length) for done, length in ends if done > 0 and length is not None]
-        if len(known) < _ENDS:
+        if self._knows_ends or len(known) < _ENDS:
             return
         self._knows_ends = True
         if all(done < length for done, length in known) and seem_sparse(known):
