@@ -147,7 +147,7 @@ def test_prices_and_confidences_that_may_be_meant_earn_none():
     for price in (0, 1, 2, 30.0, 0.02, math.inf):
         bc.PricedQuery(price)
     bc.PricedQuery(budget=30)
-    for kappa in (0.3, 0.5, 0.95):
+    for kappa in (1e-9, 0.3, 0.5, 0.95):
         bc.ConfidenceQuery(kappa)
 
 

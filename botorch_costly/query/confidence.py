@@ -14,7 +14,10 @@ from botorch_costly.errors import (
 )
 from botorch_costly.query.rule import Cause, Comparison, Progress, QueryRule, Verdict, choose
 
-_SEEMS_A_LEVEL = 0.25  # confidence that leaves hardly any query
+_LEVELS = (
+    0.001,
+    0.25,
+)  # of significance, between which a confidence seems one: it leaves hardly any query
 
 
 def confidence(comparison: Comparison, *, joint: bool = False) -> Tensor:
@@ -78,7 +81,7 @@ class ConfidenceQuery(QueryRule):
 
     def __post_init__(self) -> None:
         check_probability("kappa", self.kappa)
-        if self.kappa < _SEEMS_A_LEVEL:
+        if _LEVELS[0] <= self.kappa < _LEVELS[1]:
             warn_caller(
                 f"ConfidenceQuery({self.kappa:g}) asks for a query only where some configuration is "
                 f"better with a probability above {1 - self.kappa:g}: hardly ever. A level of "
