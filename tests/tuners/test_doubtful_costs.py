@@ -54,24 +54,16 @@ def test_costs_that_fall_are_named_once(name, caplog):
     assert search.fidelities.names[0] in message
 
 
+FLAT = {"flat", "flat with noise", "falls by a hundredth"}
+
+
 @pytest.mark.parametrize("name", PAID)
-def test_other_costs_are_not(name, caplog):
+def test_other_costs_are_not_but_those_that_do_not_depend_on_the_fidelity(name, caplog):
     fidelities, cost_of = PAID[name]
     search = optimizer(fidelities)
     for _ in range(13):
         tell(search, search.ask(), cost_of)
     assert not messages(caplog)
-
-
-FLAT = {"flat", "flat with noise", "falls by a hundredth"}
-
-
-@pytest.mark.parametrize("name", PAID)
-def test_costs_that_do_not_depend_on_the_fidelity_are_named_once(name, caplog):
-    fidelities, cost_of = PAID[name]
-    search = optimizer(fidelities)
-    for _ in range(13):
-        tell(search, search.ask(), cost_of)
     assert sum("are about equal" in text for text in caplog.messages) == (name in FLAT)
 
 
