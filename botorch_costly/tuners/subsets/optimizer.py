@@ -218,8 +218,8 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         if self._kinds_of_costs == {False} and are_flat(shares, costs):
             _logger.warning(
                 "The costs of the first %d evaluations are about equal, %.3g to %.3g, whatever %s: does "
-                "your evaluation read decision.fidelities, and is the cost what was paid? If so, small "
-                "parts are not cheaper here, and a search on the whole is as good.",
+                "your evaluation read decision.fidelities, and is the cost what was paid? If so, the "
+                "smallest parts are not cheaper than others: raise the lower bound.",
                 *(EVALUATIONS, min(costs), max(costs), " and ".join(asked[0][0].fidelities)),
             )
 
