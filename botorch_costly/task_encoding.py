@@ -26,6 +26,9 @@ from botorch_costly.parameters import Choice, Integer, Parameter, Real
 from botorch_costly.plain import Plain
 from botorch_costly.space import SearchSpace
 
+_REPEATED = 3  # values of each configuration, and of its iterations
+_ITERATIONS = {"epoch", "epochs", "iter", "iteration", "iterations", "training_iteration"}
+_ITERATIONS |= {"step", "steps", "_step", "global_step", "trainer/global_step"}
 _logger = logging.getLogger(__name__)
 _MOST_ROWS = 1500  # of a study in a Gaussian process, whose memory grows with their square
 _ABSENT = object()  # marks a value that an observation lacks
@@ -180,6 +183,32 @@ def warn_of_names(ignored: tuple[str, ...], absent: tuple[str, ...]) -> None:
         "what was in use).",
         shortened(" and ".join(absent)),
         shortened(" and ".join(ignored)),
+    )
+
+
+def warn_of_iterations(encoded: EncodedTask, configs: Sequence[Any]) -> None:
+    """Warn once in a process of a study with several values of each configuration, by iteration.
+
+    Args:
+        encoded: Observations of a study in a space, whose values count as final ones.
+        configs: Configurations of the study.
+    """
+    names = [name for name in encoded.ignored if name.lower() in _ITERATIONS]
+    if not names or not isinstance(configs[0], Mapping):
+        return
+    rows, distinct = len(encoded.points), len(set(map(tuple, encoded.points.tolist())))
+    cells = {configs[row].get(names[0]) for row in encoded.kept}
+    if len(cells) >= _REPEATED and rows >= _REPEATED * distinct:
+        _say_iterations(names[0], rows, distinct)
+
+
+@cache
+def _say_iterations(name: str, rows: int, configs: int) -> None:
+    _logger.warning(
+        "The %d values of an earlier study are of %d configurations and differ by %s, which the space "
+        "lacks: each counts as a final value. Keep the last one of each training, or give Task the "
+        "shares of whole trainings, progress=.",
+        *(rows, configs, name),
     )
 
 

@@ -20,7 +20,7 @@ from botorch_costly.plain import listed, plain
 from botorch_costly.records import FrozenConfig
 from botorch_costly.space import SearchSpace
 from botorch_costly.task_advice import among_others
-from botorch_costly.task_encoding import EncodedTask, encode_observations
+from botorch_costly.task_encoding import EncodedTask, encode_observations, warn_of_iterations
 
 _CONFIGS = "a list of mappings, or n x d numbers"
 Configs = Sequence[Mapping[str, Any]] | Sequence[Sequence[float]] | np.ndarray | Tensor
@@ -186,7 +186,10 @@ class Task:
         title = "task" if self.name is None else f"task {self.name!r}"
         options: dict[str, Any] = {"names": self.names, "texts": self.texts, "fill": fill}
         if not self.is_advice:
-            return encode_observations(space, self.configs, self.values, title=title, **options)
+            study = encode_observations(space, self.configs, self.values, title=title, **options)
+            if self.progress is None:
+                warn_of_iterations(study, self.configs)
+            return study
         # A proposal that names no parameter of the space is near everything.
         mappings = [config for config in self.configs if isinstance(config, FrozenConfig)]
         proposals = [c for c in mappings if set(c) & set(space.names)] or mappings

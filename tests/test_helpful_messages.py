@@ -2,6 +2,7 @@
 
 import logging
 import math
+import re
 import warnings
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 from torch import nn
 
 import botorch_costly as bc
-from botorch_costly import errors
+from botorch_costly import errors, task_encoding
 from botorch_costly.integrations import apply
 from botorch_costly.rewards import GainReward, GuardedReward
 
@@ -124,6 +125,32 @@ def test_a_budget_that_cannot_be_spent_is_reported_where_the_tuner_is_made():
     assert [warning.filename for warning in caught] == [__file__]
 
 
+@pytest.mark.parametrize(
+    ("make", "right"),
+    [
+        (lambda: bc.PricedQuery(30), "PricedQuery(budget=30)"),
+        (lambda: bc.ConfidenceQuery(0.05), "ConfidenceQuery(0.95)"),
+    ],
+    ids=["price", "confidence"],
+)
+def test_a_number_that_means_another_argument_is_reported_where_it_is_written(make, right):
+    with pytest.warns(UserWarning, match=re.escape(right)) as caught:
+        rule = make()
+    (warning,) = caught
+    assert warning.filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the rule is copied for a run
+        bc.OnlineTuner(SPACE, 60, query=rule, rewards=bc.RewardScale()).ask()
+
+
+def test_prices_and_confidences_that_may_be_meant_earn_none():
+    for price in (0, 1, 2, 30.0, 0.02, math.inf):
+        bc.PricedQuery(price)
+    bc.PricedQuery(budget=30)
+    for kappa in (1e-9, 0.3, 0.5, 0.95):
+        bc.ConfidenceQuery(kappa)
+
+
 @pytest.mark.parametrize("name", ["level", "false_stop"])
 def test_a_confidence_in_place_of_a_probability_of_an_error_is_refused(name):
     with pytest.raises(errors.InvalidArgumentError, match=f"{name}.*a probability of an error"):
@@ -185,3 +212,36 @@ def test_a_renamed_parameter_earns_one_warning(caplog):
 )
 def test_names_that_were_added_removed_or_filled_in_earn_none(names, options, caplog):
     assert renamed(caplog, names, **options) == []
+
+
+def by_epoch(caplog, name="epoch", *, repeats=5, final=False, **fields):
+    """Begin a search after a study with a value for each epoch of four trainings."""
+    task_encoding._say_iterations.cache_clear()
+    rows = [(k, epoch) for k in range(4) for epoch in range(1, repeats + 1)]
+    configs = [{"lr": 0.01 * (k + 1), name: 9 if final else epoch} for k, epoch in rows]
+    values = [0.9 - 0.1 * k - 0.5 / epoch for k, epoch in rows]
+    for _ in range(2):
+        bc.CurveOptimizer(SPACE, repeats, tasks=[bc.Task(configs, values, **fields)])
+    return [message for message in caplog.messages if "counts as a final value" in message]
+
+
+@pytest.mark.parametrize("name", ["epoch", "_step", "Iteration"])
+def test_a_study_with_a_row_for_each_epoch_earns_one_warning(name, caplog):
+    (message,) = by_epoch(caplog, name)
+    assert (
+        f"The 20 values of an earlier study are of 4 configurations and differ by {name},"
+        in message
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"name": "seed"},
+        {"final": True},  # values of several seeds after nine epochs
+        {"repeats": 2},
+        {"repeats": 4, "progress": [0.25, 0.5, 0.75, 1.0] * 4},
+    ],
+)
+def test_studies_of_final_values_and_of_curves_earn_none(options, caplog):
+    assert by_epoch(caplog, **options) == []

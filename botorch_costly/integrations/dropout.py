@@ -21,6 +21,7 @@ DROPOUT = "dropout"
 _INNER = "_orig_mod"
 _COMPILED = ("_compiled_call_impl", "_compiler_ctx")
 _warned: "weakref.WeakSet[nn.Module]" = weakref.WeakSet()
+_differed: "weakref.WeakSet[nn.Module]" = weakref.WeakSet()  # first of modules that were made alike
 
 
 class DropoutTarget(NamedTuple):
@@ -47,8 +48,16 @@ class DropoutTarget(NamedTuple):
         return [(id(module), attribute) for module, attribute in self.held]
 
     def write(self) -> None:
-        """Set the probability."""
-        value = float(self.value)
+        """Set the probability; warn once if it makes different ones alike."""
+        value, first = float(self.value), self.held[0][0]
+        rates = sorted({float(getattr(module, attribute)) for module, attribute in self.held})
+        if len(rates) > 1 and first not in _differed:
+            _differed.add(first)
+            _logger.warning(
+                "%s is set in %d places, whose probabilities were %s: they are alike from now on. A part "
+                "with a probability of its own is named, as in encoder.dropout and head.dropout.",
+                *(self.name, len(self.held), ", ".join(f"{rate:.3g}" for rate in rates)),
+            )
         for module, attribute in self.held:
             setattr(module, attribute, value)
 

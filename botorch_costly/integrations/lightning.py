@@ -26,6 +26,7 @@ from botorch_costly.integrations.lightning_trainer import (
     set_validation,
     validate_now,
 )
+from botorch_costly.integrations.metric_names import warn_of_kind
 from botorch_costly.integrations.rounds import RoundLength
 from botorch_costly.integrations.training import Trained, TrainerOptions
 from botorch_costly.rewards.metric_gain import Kind
@@ -117,6 +118,7 @@ class TunerCallback(Decides, Callback):
             device=device,
         )
         self.driver = Driver(tuner, options)
+        warn_of_kind(monitor, metric, tuner)
         self._steps, self._fits = 0, False
         self._is_within_batch = False
         self._readers = MetricReaders(monitor)

@@ -16,6 +16,7 @@ from botorch_costly.integrations.applying import Rates
 from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.dropout import DROPOUT, warn_if_compiled
 from botorch_costly.integrations.extras import require
+from botorch_costly.integrations.metric_names import warn_of_kind
 from botorch_costly.integrations.rewindable import Rewindable
 from botorch_costly.integrations.rounds import RoundLength
 from botorch_costly.integrations.training import Trained, TrainerOptions
@@ -122,6 +123,7 @@ class TunerCallback(TrainerCallback):
             device=device,
         )
         self.driver = Driver(tuner, options)
+        warn_of_kind(monitor, metric, tuner)
         reads = trainer is not None and self.driver.has_twins
         self._data = TrainingData(trainer) if reads else None
         self._batches: tuple[Rewindable, ...] = ()

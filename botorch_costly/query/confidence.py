@@ -7,8 +7,16 @@ import torch
 from torch import Tensor
 
 from botorch_costly.calls import advised
-from botorch_costly.errors import InvalidArgumentError, check_nonnegative, check_probability
+from botorch_costly.errors import (
+    InvalidArgumentError,
+    check_nonnegative,
+    check_probability,
+    warn_caller,
+)
 from botorch_costly.query.rule import Cause, Comparison, Progress, QueryRule, Verdict, choose
+
+# Levels of significance, between which a confidence seems one: it leaves hardly any query.
+_LEVELS = (0.001, 0.25)
 
 
 def confidence(comparison: Comparison, *, joint: bool = False) -> Tensor:
@@ -73,6 +81,12 @@ class ConfidenceQuery(QueryRule):
 
     def __post_init__(self) -> None:
         check_probability("kappa", self.kappa)
+        if _LEVELS[0] <= self.kappa < _LEVELS[1]:
+            warn_caller(
+                f"ConfidenceQuery({self.kappa:g}) asks for a query only where some configuration is "
+                f"better with a probability above {1 - self.kappa:g}: hardly ever. A level of "
+                f"{self.kappa:g} is ConfidenceQuery({1 - self.kappa:g})."
+            )
 
     def __call__(
         self, comparison: Comparison, progress: Progress, generator: torch.Generator

@@ -66,6 +66,7 @@ from botorch_costly.errors import (
     check_positive,
     check_probability,
     check_rate,
+    warn_caller,
 )
 from botorch_costly.query.rule import (
     RECENT,
@@ -91,6 +92,7 @@ _DUE, _FEWEST_RECENT = (
 # is required is at most this share of the budget.
 _FEWEST_QUERY_VALUES = 8
 _FIRST_SHARE = 0.2
+_SEEMS_A_COUNT = 2  # whole number above which a price seems one: the largest gain of GainReward
 
 
 @advised
@@ -159,6 +161,12 @@ class PricedQuery(QueryRule):
             raise InvalidArgumentError("round_seconds", "the duration of a round of training", None)
         else:
             check_positive("round_seconds", self.round_seconds)
+        if type(self.price) is int and self.price > _SEEMS_A_COUNT:
+            warn_caller(
+                f"PricedQuery({self.price}) is a price of {self.price} units of the reward for a query. "
+                f"A number of queries is PricedQuery(budget={self.price}); a price that is meant is "
+                f"{float(self.price)}."
+            )
         check_nonnegative("supersession", self.supersession)
         check_rate("lookahead_weight", self.lookahead_weight)
         if self.discount != 1 or isinstance(self.discount, bool):

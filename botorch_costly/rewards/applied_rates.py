@@ -1,17 +1,19 @@
-"""Whether the learning rates of configurations reach the optimizers: forgotten ones earn one warning."""
+"""Whether the settings of configurations reach what is trained: forgotten ones earn one warning."""
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
 from torch.optim import Optimizer
 
 from botorch_costly.device import is_near
 from botorch_costly.roles import role_by_name
 
 _logger = logging.getLogger(__name__)
-_ENOUGH = 3  # different rates that leave the optimizers as they are, before a warning says so
+_ENOUGH = 3  # different values that leave all as it is, before a warning says so
 
 
 def rates_in(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -24,42 +26,60 @@ def rates_in(config: Mapping[str, Any]) -> dict[str, Any]:
     return {n: rate for n, rate in config.items() if role_by_name(n) == "learning_rate"}
 
 
-class AppliedRates:
-    """Compares the settings of optimizers with the learning rates of the rounds that they trained.
+class _Applied(ABC):
+    """Compares what is trained with the values of the rounds that trained it.
 
-    Settings that change at all, by the rates, by ``lr_multiplier`` or by a scheduler, end the comparison:
-    it only notices optimizers that are the same after rounds with three different rates.
-
-    Args:
-        parts: Parts of a run; those that are no optimizers are passed over.
+    Settings that change at all end the comparison: it only notices that they are the same after rounds
+    with three different values.
     """
 
-    def __init__(self, parts: Iterable[Any]) -> None:
-        self._optimizers = [part for part in parts if isinstance(part, Optimizer)]
+    _what: ClassVar[str]  # is left as it was
+    _unless: ClassVar[str] = ""
+
+    def __init__(self, *, is_over: bool) -> None:
         self._first: list[Any] | None = None
         self._played: set[tuple[Any, ...]] = set()
-        self._is_over = not self._optimizers
+        self._is_over = is_over
 
-    def note(self, rates: Mapping[str, Any]) -> None:
-        """Take note of the rates of a round that has been trained; warn once if none is applied."""
-        if self._is_over or not rates:
+    def note(self, values: Mapping[str, Any]) -> None:
+        """Take note of the values of a round that has been trained; warn once if none is applied."""
+        if self._is_over or not values:
             return
         now = self._settings()
         self._first = now if self._first is None else self._first
         if now is None or now != self._first:
             self._is_over = True
             return
-        self._played.add(tuple(rates.values()))
+        self._played.add(tuple(values.values()))
         if len(self._played) < _ENOUGH:
             return
         self._is_over = True
         _logger.warning(
-            "Rounds with %d values of %s have left the optimizer as it was: they are not applied, and "
-            "the tuner learns from noise. Before each round call "
-            "botorch_costly.integrations.apply(decision, optimizer, network).",
-            len(self._played),
-            " and ".join(rates),
+            "Rounds with %d values of %s have left the %s as it was: they are not applied, and the tuner "
+            "learns from noise. Before each round call "
+            "botorch_costly.integrations.apply(decision, optimizer, network)%s.",
+            *(len(self._played), " and ".join(values), self._what, self._unless),
         )
+
+    @abstractmethod
+    def _settings(self) -> list[Any] | None:
+        """Return the present settings; None if they cannot be compared."""
+
+
+class AppliedRates(_Applied):
+    """Compares the settings of optimizers with learning rates.
+
+    They change by the rates, by ``lr_multiplier`` or by a scheduler.
+
+    Args:
+        parts: Parts of a run; those that are no optimizers are passed over.
+    """
+
+    _what = "optimizer"
+
+    def __init__(self, parts: Iterable[Any]) -> None:
+        self._optimizers = [part for part in parts if isinstance(part, Optimizer)]
+        super().__init__(is_over=not self._optimizers)
 
     def _settings(self) -> list[Any] | None:
         """Return all settings of the groups; None if to read one would wait for an accelerator."""
@@ -68,6 +88,30 @@ class AppliedRates:
         if any(isinstance(value, Tensor) and not is_near(value) for _, value in rows):
             return None
         return [(name, _plain(value)) for name, value in rows if name != "params"]
+
+
+class AppliedDropout(_Applied):
+    """Compares the dropout modules of networks with probabilities named ``dropout``.
+
+    Args:
+        parts: Parts of a run; networks without such a module are passed over.
+    """
+
+    _what = "dropout of the network"
+    _unless = ", unless forward reads them itself"
+
+    def __init__(self, parts: Iterable[Any]) -> None:
+        networks = [part for part in parts if isinstance(part, nn.Module)]
+        modules = [module for network in networks for module in network.modules()]
+        self._modules = [module for module in modules if isinstance(module, _DropoutNd)]
+        super().__init__(is_over=not self._modules)
+
+    def note(self, values: Mapping[str, Any]) -> None:
+        """Take note of a configuration that has been trained; warn once if none is applied."""
+        super().note({n: v for n, v in values.items() if n.rpartition(".")[2] == "dropout"})
+
+    def _settings(self) -> list[Any] | None:
+        return [module.p for module in self._modules]
 
 
 def _plain(value: Any) -> Any:

@@ -13,6 +13,10 @@ _PERCENT = 100.0  # top of percentages
 _CLEAR = 0.3  # total worsening that needs no confirmation by as many metrics again
 _OTHER = {"loss": "accuracy", "accuracy": "loss"}
 _TREND = {"loss": "rise", "accuracy": "fall"}
+_ADVICE = (
+    "If they are no %s, declare them as %s; if they are, training makes the network worse from the "
+    "start, as overfitting or too high a learning rate does."
+)
 _logger = logging.getLogger(__name__)
 
 Declared = Literal["loss", "accuracy"]
@@ -63,7 +67,7 @@ def watch_metrics(kind: Declared, metrics: Sequence[float]) -> bool:
     is_known = count > _COUNT or worsening < _LEAST or worsening >= _CLEAR
     if is_known and worsening >= _LEAST:
         _logger.warning(
-            "The first %d metrics %s from %.3g to %.3g. If they are no %s, declare them as %s.",
+            f"The first %d metrics %s from %.3g to %.3g. {_ADVICE}",
             *(count, _TREND[kind], metrics[0], metrics[-1], kind, _OTHER[kind]),
         )
     return is_known
@@ -87,7 +91,7 @@ def watch_segments(kind: Declared, segments: Sequence[tuple[float, float]]) -> b
     if len(segments) == _COUNT and within and steady:
         _logger.warning(
             "In %d of the first %d segments of training, with all settings tried, the metrics %s. "
-            "If they are no %s, declare them as %s.",
+            f"{_ADVICE}",
             *(worse, _COUNT, _TREND[kind], kind, _OTHER[kind]),
         )
     return len(segments) >= _COUNT

@@ -28,6 +28,7 @@ depends on the few that cross a threshold, and is a much noisier reward than the
 example contributes in every round.
 """
 
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -47,6 +48,12 @@ from botorch_costly.records import Decision
 from botorch_costly.rewards.discounted_average import DiscountedAverage
 from botorch_costly.rewards.metric_gain import Kind, MetricGain, When
 from botorch_costly.rewards.sample import Reading, Sample
+
+_ANOTHER = {
+    "loss": 1.0,
+    "accuracy": 0.3,
+}  # nats, share: by which a network that was not loaded is worse
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -116,6 +123,7 @@ class GainReward(MetricGain):
         self._last = _Last()
         self._reference = DiscountedAverage(level=0.0, age=0.0, weight=0.0)
         self._sample: Sample | None = None  # of the last finite metric, if it was of a part
+        self._is_resumed = False  # whether a state was loaded before the first metric
 
     def __repr__(self) -> str:
         memory = f", memory={self.memory})" if self.memory else ")"
@@ -196,6 +204,7 @@ class GainReward(MetricGain):
         covariance = self.covariance_of(sample, self._sample)
         self._direction.watch(metric)
         level, reference = self.level(metric), self._reference
+        self._check_resumed(metric, level)
         if math.isnan(level):
             self._last = replace(last, given=form)
             return Reading(None if math.isfinite(metric) else math.nan, 0.0)
@@ -207,6 +216,19 @@ class GainReward(MetricGain):
         since = reference.age + elapsed
         total = variance + reference.variance - 2 * covariance
         return self.reading((level - reference.level) / since, total / since**2)
+
+    def _check_resumed(self, metric: float, level: float) -> None:
+        """Warn if the first level after a load is that of another network, by far."""
+        if not self._is_resumed or math.isnan(level):
+            return
+        self._is_resumed, last = False, self._last.metric
+        if last is not None and level < self.level(last) - _ANOTHER[self.kind] * self.scale:
+            _logger.warning(
+                "The first metric after the state was loaded is %.3g, and the last one before was %.3g: "
+                "were the network and its optimizer loaded, too?",
+                metric,
+                last,
+            )
 
     def _begin_at(
         self,
@@ -286,6 +308,7 @@ class GainReward(MetricGain):
             check(consistent, "reference", "an average of the metrics", state["reference"])
         except (TypeError, InvalidArgumentError) as error:
             raise StateMismatchError("state", "a state_dict of GainReward", state) from error
+        self._is_resumed = self._last.given is None  # and no state of this run
         self._last, self._reference, self._least = last, reference, least
         if last.round is not None:
             self._direction.settle()

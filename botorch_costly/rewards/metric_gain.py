@@ -20,9 +20,9 @@ from botorch_costly.rewards.sample import Reading, Sample
 
 Kind = Literal["loss", "accuracy"]
 _POSSIBLE = {
-    "loss": "a loss >= 0 (tell math.exp(loss) if yours can be negative, such as a log density; "
-    "declare a metric to be maximized as an accuracy)",
-    "accuracy": "an accuracy as a fraction in [0, 1]",
+    "loss": "a loss >= 0, and no gain (tell math.exp(loss) if yours can be negative, such as a log "
+    "density; declare a metric to be maximized as an accuracy)",
+    "accuracy": "an accuracy as a fraction in [0, 1], and no gain",
 }
 _LARGEST_VARIANCE = 1e12  # of a level, about which nothing is known: sums stay finite
 _DEFAULT_SCALE = {"loss": 1.0, "accuracy": 100.0}

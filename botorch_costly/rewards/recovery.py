@@ -21,6 +21,7 @@ from botorch_costly.errors import (
 from botorch_costly.plain import as_number
 from botorch_costly.rewards.metric_gain import When
 from botorch_costly.rewards.outside_optimizers import OutsideOptimizers
+from botorch_costly.rewards.turns import Turns
 from botorch_costly.states import Stateful, check_states_of, copied, have_diverged, kinds_of, nans
 
 _logger = logging.getLogger(__name__)
@@ -165,6 +166,7 @@ class Recovery:
         self._warned_of_nans = False
         advice = "network, optimizer, .."
         self.outside = None if parts is None else OutsideOptimizers(parts, advice)
+        self._turns = Turns(parts or (), "guard")
 
     @classmethod
     def of(
@@ -210,6 +212,7 @@ class Recovery:
         """
         if self.outside is not None:
             self.outside.end()  # a round has been seen
+        self._turns.take()
         kept, level = self.kept, level_of(metric)
         if kept is None:
             return self._begin(metric, level, when)

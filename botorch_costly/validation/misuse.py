@@ -4,11 +4,17 @@ import logging
 
 _LEAST = 3  # unanswered readings in a row: one may be left out on purpose
 _TWICE = 2  # steps with two values: one may have been read again
+_BEYOND = 1.1  # of the last step that was named, and a step, up to which the count may be off
+_APART = 2.0  # ratio of two last steps that are named, from which on they are no estimates of one
+_OTHER_STEPS = (
+    "%s, and Validation was told steps=%d: to that step the share of the clock is planned and "
+    "false_stop looks ahead. Name the last step as due counts it, in batches or in epochs."
+)
 _logger = logging.getLogger(__name__)
 
 
 class Misuse:
-    """Warns once of readings that are never told, of steps that begin again, and of two values a step."""
+    """Warns once of each: unanswered readings, steps that begin again or never end, two values a step."""
 
     def __init__(self) -> None:
         self._said: set[str] = set()
@@ -20,13 +26,19 @@ class Misuse:
         self._unanswered = {False: 0, True: 0}  # readings in a row, and those of averages
         self._tells = self._repeats = 0  # readings told since a step was asked; steps with several
 
-    def asked(self, step: int, latest: int) -> None:
-        """Note a step, and warn if it is the first one again.
+    def asked(self, step: int, latest: int, end: int | None, expected: int | None) -> None:
+        """Note a step, and warn if it is the first one again, or the last one is not as it was named.
 
         Args:
             step: The step.
             latest: The step before it; -1 if it is the first.
+            end: Last step by the option ``steps``; None without one.
+            expected: Last step as it is estimated, None if it is unknown.
         """
+        if end is not None and step > _BEYOND * end + 1:
+            self._warn(_OTHER_STEPS, f"Step {step} is beyond the end", end)
+        elif end and expected and not 1 / _APART < expected / end < _APART:
+            self._warn(_OTHER_STEPS, f"The run is to end with step {expected}", end)
         self._tells = 0
         if latest < 0:
             self._first = step

@@ -23,6 +23,8 @@ _CHECKS = 128  # the belief is asked again after one of so many shares of the st
 _LAST = "the last step"  # reason of a reading
 _LONG = 300.0  # seconds until a first reading that is warned of, where the end is unknown
 _FEW = 3  # steps after which their price is known
+_PRICED = 2  # readings after which theirs is
+_BEYOND = 2.0  # times the patience that the share needs for a reading, from which on that is said
 _RATIO = 1.6  # of the steps at two readings, at which one is due if the share sets no limit
 
 
@@ -85,7 +87,8 @@ class Timing:
         self.has_asked = False  # the belief, at the latest step
         self.reason = "no step yet"
         self._was_last = False  # whether the latest step was read as the last one
-        self._has_warned = False  # of the seconds until the first reading
+        # Of the seconds until the first reading, and of a patience that the share does not afford.
+        self._has_warned = self._is_impatient = False
         self._averages = False  # whether averages of weights are read, too
 
     def is_average_due(self, step: int) -> bool:
@@ -183,6 +186,7 @@ class Timing:
         credit, since = self._credit(step), step - self._history.latest
         if credit < 1:
             self.reason = f"{100 * self._options.overhead:.3g} % of the clock afford no reading yet"
+            self._warn_of_patience(since)
             return None
         if self._options.patience is not None and since >= self._options.patience:
             return f"{since} steps without a reading"
@@ -194,6 +198,23 @@ class Timing:
             self.has_asked = True
             reason = pays(self._outlook(step, blind))
         return reason
+
+    def _warn_of_patience(self, since: int) -> None:
+        """Warn once if the share affords readings that are much further apart than the patience."""
+        patience, overhead = self._options.patience, self._options.overhead
+        step, is_known = self._tariff.training.unit, self._history.count >= _PRICED
+        if patience is None or self._is_impatient or not (is_known and step > 0):
+            return
+        reading = self._price() / step  # in steps
+        wait = reading * (1 - overhead) / overhead
+        if min(wait, since) >= _BEYOND * patience:
+            self._is_impatient = True
+            _logger.warning(
+                "patience=%d is not kept: a reading takes as long as %.3g steps, and %.3g %% of the "
+                "clock afford one in %d steps. Raise overhead, or read fewer examples. (patience bounds "
+                "the steps between two readings; what ends a run early is false_stop.)",
+                *(patience, reading, 100 * overhead, math.ceil(wait)),
+            )
 
     def _credit(self, step: int, *, runs_ahead: bool = False) -> float:
         """Return the number of readings that the share affords at a step."""

@@ -173,7 +173,7 @@ class Validation(Advising):
             return False
         self._tariff.end(self._tariff.training, max(step - self._step, 1))
         self._leave()
-        self.misuse.asked(step, self._step)
+        self.misuse.asked(step, self._step, self.options.steps, self._timing.expected)
         if step < self._step:
             self._history.go_back(step)
             self._timing.next_check = -1

@@ -116,3 +116,29 @@ def test_costs_that_begin_late_earn_the_warning_too(caplog):
     for cost in (None, 3.0, 3.0):
         optimizer.tell(optimizer.enqueue({"lr": 0.01}, {"fraction": 0.5}), 0.1, cost=cost)
     assert sum("No cost was told" in text for text in warnings_of(caplog)) == 1
+
+
+def _twins(lag):
+    """Play a run in which each metric is told some rounds late."""
+    tuner, asked = bc.TwinTuner(SPACE, 40, queries=1.0), []
+    for number in range(40):
+        asked.append(tuner.ask())
+        if number >= lag and (asked[-1 - lag].query or lag):
+            tuner.tell(asked[-1 - lag], 1.0 / (1 + number))
+    return tuner
+
+
+@pytest.mark.parametrize("lag", [1, 3])
+def test_metrics_that_come_after_the_next_round_was_asked_for_earn_one_warning(lag, caplog):
+    _twins(lag)
+    (message,) = [text for text in warnings_of(caplog) if "change nothing" in text]
+    assert message.startswith("3 metrics were told after the next round had been asked for")
+
+
+def test_metrics_in_time_and_a_late_one_now_and_then_earn_none(caplog):
+    tuner = _twins(0)
+    late = [decision for decision in tuner.decisions if not decision.query][:2]
+    for decision in late:
+        tuner.tell(decision, 0.5)
+    assert len(late) == 2
+    assert "change nothing" not in caplog.text

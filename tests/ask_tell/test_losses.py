@@ -17,15 +17,19 @@ def subset(values, **options):
 
 def test_losses_are_named(caplog):
     with caplog.at_level(logging.WARNING):
-        bc.TransferOptimizer(SPACE, [bc.Task(XS, LOSSES), bc.Task(XS, LOSSES)])
+        tasks = [bc.Task(XS, LOSSES), bc.Task(XS, LOSSES)]
+        bc.TransferOptimizer(SPACE, tasks)
+        bc.SubsetOptimizer(SPACE, tasks=tasks)
+        bc.CurveOptimizer(SPACE, 9, tasks=tasks)
         subset([*LOSSES, 3.0])
-    assert [record.message.count("maximize=False") for record in caplog.records] == [1, 1]
+    assert [record.message.count("maximize=False") for record in caplog.records] == [1] * 4
 
 
 def test_accuracies_and_losses_that_are_minimized_are_not(caplog):
     scores = [0.1, 0.8, 0.9, 0.91, 0.85, 0.7, 0.3, 0.88]
     bc.TransferOptimizer(SPACE, [bc.Task(XS, scores), bc.Task(XS, [-one for one in LOSSES])])
     bc.TransferOptimizer(SPACE, [bc.Task(XS, LOSSES)], maximize=False)
+    bc.SubsetOptimizer(SPACE, tasks=[bc.Task(XS, LOSSES)], maximize=False)
     subset(scores)
     subset(LOSSES, maximize=False)
     assert not caplog.records
@@ -44,4 +48,15 @@ def test_rewards_that_rise_with_the_data_are_not(caplog):
     told(lambda fraction: 0.1 + 0.01 * fraction + 4.0 * fraction**2)
     assert not caplog.records
     told(lambda fraction: 0.1 + 0.01 / fraction)
+    assert [record.message.count("maximize=False") for record in caplog.records] == [1]
+
+
+def test_studies_of_rewards_that_rise_with_the_data_are_not(caplog):
+    fractions = [2.0 ** (number - 8) for number in range(9)]
+    configs = [{"x": number / 8, "fraction": f} for number, f in enumerate(fractions)]
+    bc.SubsetOptimizer(
+        SPACE, tasks=[bc.Task(configs, [0.1 + 0.01 * f + 4 * f**2 for f in fractions])]
+    )
+    assert not caplog.records
+    bc.SubsetOptimizer(SPACE, tasks=[bc.Task(configs, [0.1 + 0.01 / f for f in fractions])])
     assert [record.message.count("maximize=False") for record in caplog.records] == [1]

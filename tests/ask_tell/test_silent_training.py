@@ -91,6 +91,31 @@ def test_rates_that_reach_no_optimizer_earn_one_warning(kind, caplog):
     assert about(caplog, _UNAPPLIED) == 1
 
 
+def with_dropout():
+    training = Training()
+    training.network = nn.Sequential(nn.Dropout(0.1), training.network)
+    return training
+
+
+@pytest.mark.parametrize("kind", ["session", "guard"])
+def test_dropout_that_reaches_no_network_earns_one_warning(kind, caplog):
+    training = with_dropout()
+    played(kind, training, (training.network, training.optimizer), apply_by_hand)
+    (message,) = [text for text in caplog.messages if _UNAPPLIED in text]
+    assert "values of dropout have left the dropout of the network" in message
+
+
+@pytest.mark.parametrize("kind", ["session", "guard"])
+def test_dropout_that_is_applied_earns_no_warning(kind, caplog):
+    training = with_dropout()
+
+    def apply_all(training, decision):
+        apply(decision.config, training.optimizer, training.network)
+
+    played(kind, training, (training.network, training.optimizer), apply_all)
+    assert about(caplog, _UNAPPLIED) == 0
+
+
 @pytest.mark.parametrize("kind", ["session", "guard"])
 def test_a_scheduler_whose_rate_is_multiplied_earns_no_warning(kind, caplog):
     training = Training()

@@ -155,8 +155,23 @@ def told_curves(curve_of, count=6):
 def test_single_values_for_long_segments_are_named_once(failed, caplog):
     with caplog.at_level(logging.WARNING):
         told_curves(lambda segment: None if segment.round == failed else [0.5], count=8)
-    named = [record for record in caplog.records if "have one value each" in record.message]
+    named = [
+        record for record in caplog.records if "fewer values than their segments" in record.message
+    ]
     assert len(named) == 1
+
+
+@pytest.mark.parametrize("every", [2, 3, 10])
+def test_values_of_some_iterations_alone_are_named_once(every, caplog):
+    def curve_of(segment):
+        curve = [0.1 * n for n in range(segment.since, segment.until)]
+        return curve[every - 1 :: every] or curve[-1:]
+
+    search = bc.CurveOptimizer(SPACE, 1000, seed=0)
+    for _ in range(8):
+        segment = search.ask()
+        search.tell(segment, curve_of(segment))
+    assert sum("fewer values than their segments" in text for text in caplog.messages) == 1
 
 
 @pytest.mark.parametrize(
@@ -164,6 +179,9 @@ def test_single_values_for_long_segments_are_named_once(failed, caplog):
     [
         lambda segment: [None] * (segment.iterations - 1) + [0.5],
         lambda segment: [0.1 * n for n in range(segment.since, segment.until)],
+        lambda segment: (
+            [0.5] * max(segment.iterations - segment.round % 3, 1)
+        ),  # ended by another rule
         lambda segment: [0.5] if segment.round else [0.5] * segment.iterations,
         lambda segment: None,
         lambda segment: [math.nan],
@@ -172,11 +190,28 @@ def test_single_values_for_long_segments_are_named_once(failed, caplog):
 )
 def test_other_curves_are_not(curve_of, caplog):
     told_curves(curve_of)
-    assert not any("have one value each" in record.message for record in caplog.records)
+    assert not any(
+        "fewer values than their segments" in record.message for record in caplog.records
+    )
 
 
 def test_segments_of_one_iteration_are_not(caplog):
     search = bc.CurveOptimizer(SPACE, 1, seed=0)
     for _ in range(6):
         search.tell(search.ask(), [0.5])
-    assert not any("have one value each" in record.message for record in caplog.records)
+    assert not any(
+        "fewer values than their segments" in record.message for record in caplog.records
+    )
+
+
+def test_segments_that_are_ended_by_its_own_advice_are_not(caplog):
+    search = bc.CurveOptimizer(SPACE, 1000, seed=0)
+    for number in range(6):
+        segment, value = search.ask(), [0.5 - 0.1 * number]
+        stops = search.should_stop(segment, value)
+        search.tell(segment, value if stops or number == 1 else value * segment.iterations)
+    lengths = [len(outcome.curve) for outcome in search.observations]
+    assert lengths[:4] == [1] * 4
+    assert not any(
+        "fewer values than their segments" in record.message for record in caplog.records
+    )

@@ -118,6 +118,27 @@ def test_dropout_of_a_network_and_of_a_part(network):
     assert network.attention.dropout == 0.25
 
 
+def test_probabilities_that_are_made_alike_earn_one_warning(network, caplog):
+    optimizer = SGD(network.parameters(), lr=0.1)
+    for rate in (0.25, 0.1, 0.3):
+        apply({"dropout": rate}, optimizer, network)
+        network.attention.dropout = 0.0  # by the training loop
+    (message,) = caplog.messages
+    assert message.startswith(
+        "dropout is set in 4 places, whose probabilities were 0.1, 0.2, 0.3, 0.5"
+    )
+
+
+def test_probabilities_of_parts_and_those_that_are_alike_earn_none(network, caplog):
+    optimizer = SGD(network.parameters(), lr=0.1)
+    for rate in (0.25, 0.1):
+        apply({"head.dropout": rate, "attention.dropout": 2 * rate}, optimizer, network)
+    alike = nn.Sequential(nn.Dropout(0.0), nn.Linear(1, 1), nn.Dropout(0.0), nn.GRU(2, 3))
+    for rate in (0.25, 0.1):
+        apply({"dropout": rate}, SGD(alike.parameters(), lr=0.1), alike)
+    assert not caplog.records
+
+
 def test_dropout_between_the_layers_of_a_recurrent_module():
     layers = nn.ModuleList([nn.LSTM(2, 3, num_layers=2, dropout=0.1), nn.GRU(2, 3)])
     apply({"dropout": 1.0}, SGD(layers.parameters(), lr=0.1), layers)

@@ -361,3 +361,34 @@ def test_what_cannot_be_is_refused_and_may_be_told_again():
         CurveTrials(anew, "layers", shortest=1, longest=LONGEST)
     with pytest.raises(errors.InvalidArgumentError, match="how"):
         Ended(how="pruned")
+
+
+def reported(iterations_of, count=8, longest=50):
+    """Play complete trials with reports at some iterations."""
+    optimizer = bc.CurveOptimizer(SPACE, longest, resumes=False, search=bc.Search(num_restarts=2))
+    trials = CurveTrials(optimizer, "epochs", shortest=1, longest=longest)
+    for number in range(count):
+        setting = trials.ask(number)
+        epochs = setting["epochs"]
+        curve = {at: -1.0 / at for at in iterations_of(epochs, number)}
+        trials.end(number, Ended(metric(setting, epochs / longest), curve, float(epochs)))
+
+
+@pytest.mark.parametrize("every", [2, 3])
+def test_reports_that_are_counted_are_named_once(every, caplog):
+    reported(lambda epochs, number: range(1, epochs // every + 1))
+    assert sum("reports of complete trials end early" in text for text in caplog.messages) == 1
+
+
+@pytest.mark.parametrize(
+    "iterations_of",
+    [
+        lambda epochs, number: range(1, epochs + 1),
+        lambda epochs, number: range(3, epochs + 1, 3),
+        lambda epochs, number: [],
+        lambda epochs, number: range(1, epochs + 1 if number == 2 else epochs // 2 + 1),
+    ],
+)
+def test_reports_of_iterations_are_not(iterations_of, caplog):
+    reported(iterations_of)
+    assert "end early" not in caplog.text

@@ -12,7 +12,7 @@ optuna = pytest.importorskip("optuna", reason="needs the extra botorch_costly[op
 from optuna.distributions import CategoricalDistribution, FloatDistribution  # noqa: E402
 from optuna.trial import TrialState, create_trial  # noqa: E402
 
-from botorch_costly.integrations.optuna import CurvePruner  # noqa: E402
+from botorch_costly.integrations.optuna import CurvePruner, CurveSampler  # noqa: E402
 from botorch_costly.tuners.curves.rest_value import RestValue  # noqa: E402
 
 EPOCHS = 16
@@ -271,3 +271,74 @@ def test_a_class_in_place_of_a_pruner_says_so():
         InvalidCallError, match=r"prune: Expected an object .* not the class itself"
     ):
         trial.should_prune()
+
+
+def ended(steps_of, count=5, iterations=100):
+    """Play trials that report at some steps, and complete."""
+    study = optuna.create_study(pruner=CurvePruner(iterations))
+    for number in range(count):
+        trial = study.ask()
+        trial.suggest_float("x", 0.0, 1.0)
+        for step in steps_of(number):
+            trial.report(1.0 / (1 + step), step)
+            trial.should_prune()
+        study.tell(trial, 0.1 + number)
+
+
+def too_few(caplog):
+    return [r.message for r in caplog.records if "Complete trials end at" in r.message]
+
+
+@pytest.mark.parametrize("every", [2, 10, 100])
+def test_reports_that_are_counted_in_place_of_iterations_are_named_once(every, caplog):
+    ended(lambda number: range(100 // every))
+    (message,) = too_few(caplog)
+    assert f"iteration {100 // every} of the 100" in message
+
+
+@pytest.mark.parametrize(
+    "steps_of",
+    [
+        lambda number: range(100),
+        lambda number: range(9, 100, 10),  # the iteration of each report
+        lambda number: range(9, 96, 10),
+        lambda number: range(10 + 20 * number),  # ended by a rule of their own
+        lambda number: range(45 + 5 * number),
+        lambda number: [],
+    ],
+)
+def test_trials_that_report_their_iterations_or_end_early_are_not(steps_of, caplog):
+    ended(steps_of)
+    assert not too_few(caplog)
+
+
+def metrics(report, value, *, samples, count=12):
+    """Play trials that report one number of an end, and return another."""
+    options = {"sampler": CurveSampler("epochs")} if samples else {"pruner": CurvePruner(3)}
+    study = optuna.create_study(direction="maximize", **options)
+
+    def objective(trial):
+        x = trial.suggest_float("x", 0.0, 1.0)
+        for step in range(trial.suggest_int("epochs", 1, 3) if samples else 3):
+            trial.report(report(x), step)
+            trial.should_prune()
+        return value(x)
+
+    study.optimize(objective, n_trials=count)
+
+
+def opposite(caplog):
+    return sum("fall where their last reports rise" in text for text in caplog.messages)
+
+
+@pytest.mark.parametrize("samples", [True, False])
+def test_reports_of_another_direction_are_named_once(samples, caplog):
+    metrics(lambda x: (x - 0.4) ** 2, lambda x: 1 - (x - 0.4) ** 2, samples=samples)
+    assert opposite(caplog) == 1
+
+
+@pytest.mark.parametrize("samples", [True, False])
+@pytest.mark.parametrize("value", [lambda x: x, lambda x: x**3 + 0.1, lambda x: 0.5])
+def test_reports_of_the_metric_and_of_one_that_agrees_are_not(value, samples, caplog):
+    metrics(lambda x: x, value, samples=samples)
+    assert not opposite(caplog)

@@ -108,7 +108,7 @@ def test_a_tuned_dropout_of_a_compiled_network_earns_one_warning(kind, caplog):
         apply({"lr": 0.2}, optimizer, network)
         assert caplog.text == ""
         for dropout in (0.1, 0.2):
-            apply({"dropout": dropout}, optimizer, network)
+            apply({"encoder.dropout": dropout}, optimizer, network)
     assert len(caplog.records) == ("compiled" in kind)
 
 

@@ -37,7 +37,7 @@ def test_a_metric_of_the_other_kind_is_reported_once(name, caplog):
     told(WAYS[name])
     assert len(caplog.records) == 1
     other = "accuracy" if WAYS[name][0] == "loss" else "loss"
-    assert f"If they are no {WAYS[name][0]}, declare them as {other}." in caplog.text
+    assert f"If they are no {WAYS[name][0]}, declare them as {other}; if they are," in caplog.text
 
 
 def test_the_metrics_after_rounds_are_watched_too(caplog):

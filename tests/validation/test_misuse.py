@@ -196,3 +196,61 @@ def test_a_score_that_is_told_as_a_loss_warns_once(top, share, caplog):
 def test_a_loss_above_1_that_rises_a_little_or_late_does_not_warn(loss, caplog):
     _loop(lambda validation, step: validation.tell(loss(step)), 180)
     assert not caplog.records
+
+
+# -- another last step, and a patience that is not kept ------------------------------------------------
+
+
+def _of_end(caplog):
+    return [text for text in _messages(caplog) if "Validation was told steps=" in text]
+
+
+@pytest.mark.parametrize("options", [{}, {"false_stop": 0.02, "min_delta": 1e-3}])
+def test_steps_in_epochs_where_batches_are_asked_for_warn_once(options, caplog):
+    _loop(_right, 300, steps=10, **options)
+    (message,) = _of_end(caplog)
+    assert message.startswith("Step 13 is beyond the end, and Validation was told steps=10")
+    assert "in batches or in epochs" in message
+
+
+@pytest.mark.parametrize("expected", [10, 10_000])
+def test_steps_far_from_those_of_the_trainer_warn_once(expected, caplog):
+    clock = Clock()
+    validation = bc.Validation(0.2, steps=300, clock=clock)
+    validation.expect(expected)
+    for step in range(20):
+        clock.seconds += 1
+        if validation.due(step):
+            validation.tell(falling(step))
+    (message,) = _of_end(caplog)
+    assert message.startswith(f"The run is to end with step {expected}")
+
+
+@pytest.mark.parametrize(("steps", "count"), [(119, 120), (118, 121), (100, 111), (300, 120)])
+def test_a_last_step_that_is_off_by_a_few_does_not_warn(steps, count, caplog):
+    _loop(_right, count, steps=steps)
+    assert not caplog.records
+
+
+def test_a_trainer_with_about_the_same_last_step_does_not_warn(caplog):
+    validation = bc.Validation(0.2, steps=300, clock=Clock())
+    for expected in (299, 300, 320, None):
+        validation.expect(expected)
+        validation.due(1)
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("options", [{}, {"steps": 2000}])
+def test_a_patience_that_the_share_does_not_afford_warns_once(options, caplog):
+    _loop(_right, 2000, patience=5, overhead=0.03, seconds=(1.0, 2.0), **options)
+    (message,) = _messages(caplog)
+    assert message.startswith("patience=5 is not kept: a reading takes as long as 2 steps")
+    assert "afford one in 65 steps" in message
+    assert "false_stop" in message
+
+
+@pytest.mark.parametrize("overhead", [0.03, 1.0])
+def test_a_patience_that_is_kept_or_nearly_so_does_not_warn(overhead, caplog):
+    for patience in (40, 100, 500):
+        _loop(_right, 2000, patience=patience, overhead=overhead)
+    assert not caplog.records

@@ -1,6 +1,7 @@
 """Trials of an optimizer of curves: the number of iterations is a part of each setting."""
 
 import json
+import logging
 import math
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -17,7 +18,10 @@ from botorch_costly.integrations.offline.trials import (
 from botorch_costly.parameters import Integer, Plain
 from botorch_costly.plain import as_number, listed, tupled
 from botorch_costly.tuners.curves import CurveOptimizer
+from botorch_costly.tuners.curves.sparse import CURVES, seem_sparse
 from botorch_costly.tuners.curves.trainings import Training
+
+_logger = logging.getLogger(__name__)
 
 
 class CurveTrials(OfflineTrials[CurveDecision]):
@@ -51,6 +55,9 @@ class CurveTrials(OfflineTrials[CurveDecision]):
         self.resumes = optimizer.resumes
         self.space = extended(optimizer.space, {iterations: Integer(shortest, longest)})
         self._iterations = iterations
+        self._reports: list[
+            tuple[int, int]
+        ] = []  # last reported iteration, and the last one, of trials
         self._left_by: dict[
             int, Hashable
         ] = {}  # the trial that saved the last checkpoint of a training
@@ -106,6 +113,8 @@ class CurveTrials(OfflineTrials[CurveDecision]):
         within = all(1 <= iteration <= until for iteration in ended.curve)
         check(within, "curve", f"values of the iterations 1 to {until}", sorted(ended.curve))
         shown = dict(ended.curve)
+        if ended.how == "complete" and shown and since == 0 and until > 1:
+            self._warn_of_sparse_reports(max(shown), until)
         if ended.how == "complete" and ended.value is not None:
             shown.setdefault(until, ended.value)
         last = until if ended.how == "complete" else max([since, *shown])
@@ -116,6 +125,19 @@ class CurveTrials(OfflineTrials[CurveDecision]):
         self._optimizer.tell(
             decision, curve or None, cost=ended.cost, broken=True if failed and not begun else None
         )
+
+    def _warn_of_sparse_reports(self, last: int, until: int) -> None:
+        """Warn once if the first complete trials end their reports at one and the same share of them."""
+        if len(self._reports) == CURVES:
+            return
+        self._reports.append((last, until))
+        is_due = len(self._reports) == CURVES
+        if is_due and all(n < m for n, m in self._reports) and seem_sparse(self._reports):
+            _logger.warning(
+                "The reports of complete trials end early (%s): they are taken for those of the first "
+                "iterations, although others came after them. Report the number of the iteration.",
+                ", ".join(f"at iteration {n} of {m}" for n, m in self._reports),
+            )
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the trials, and which trial saved the last checkpoint of each training."""

@@ -5,14 +5,24 @@ A stored trial cannot be changed, so missing values raise no error: a warning sa
 
 import logging
 import math
+from collections.abc import Sequence
 from typing import Any
+
+import torch
 
 from botorch_costly.errors import check
 from botorch_costly.integrations.offline import Ended, cost_of, stored_number
+from botorch_costly.numerics.robust import rank_correlation
 
 # Attribute of a trial: its setting and checkpoint, and the seconds that the decision on it took.
 CLAIM = "botorch_costly:claim"
 ENDS = {"COMPLETE": "complete", "PRUNED": "stopped", "FAIL": "failed"}
+PAIRS = 8  # complete trials whose last reports are compared with their values
+_OPPOSITE = -0.8  # rank correlation of these that earns a warning: 1 in 100 by chance
+OTHER_METRIC = (
+    "The values of complete trials fall where their last reports rise: report the metric that the "
+    "objective returns, in the direction of the study."
+)
 _LEAST = 1e-3  # smallest number of seconds of a trial
 _logger = logging.getLogger(__name__)
 
@@ -33,6 +43,16 @@ def reported(trial: Any, first_step: int) -> dict[int, float]:
     """
     steps = trial.intermediate_values.items()
     return {step + 1 - first_step: float(value) for step, value in steps}
+
+
+def are_opposite(pairs: Sequence[tuple[float, float]]) -> bool:
+    """Return whether values fall where last reports rise, as if these were of another metric.
+
+    Args:
+        pairs: Last report and value of each complete trial, eight or more.
+    """
+    reports, values = (torch.tensor(row, dtype=torch.float64) for row in zip(*pairs, strict=True))
+    return rank_correlation(reports, values) <= _OPPOSITE
 
 
 class Outcomes:
@@ -57,12 +77,18 @@ class Outcomes:
         self._cost, self._iterations, self._first_step = cost, iterations, first_step
         self._costs: dict[int, float] = {}  # by number of the trial
         self._warned: set[str] = set()
+        self._pairs: list[tuple[float, float]] = []  # last reports and values of the first trials
 
     def of(self, trial: Any) -> Ended:
         """Return the outcome of a trial that is complete, pruned or failed."""
         how: Any = ENDS[trial.state.name]
         value = trial.value if how == "complete" else None
-        return Ended(value, self._curve(trial), self._cost_of(trial), how)
+        curve = self._curve(trial)
+        if value is not None and curve and len(self._pairs) < PAIRS:
+            self._pairs.append((curve[max(curve)], value))
+            if len(self._pairs) == PAIRS and are_opposite(self._pairs):
+                self._warn(OTHER_METRIC, "metric")
+        return Ended(value, curve, self._cost_of(trial), how)
 
     def _curve(self, trial: Any) -> dict[int, float]:
         """Return the reported values by iteration, without steps that are no iteration of the trial."""

@@ -11,10 +11,16 @@ from botorch_costly.calls import advised
 from botorch_costly.errors import check, check_count, check_positive
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.optuna.distributions import Distributions
-from botorch_costly.integrations.optuna.outcomes import attribute
+from botorch_costly.integrations.optuna.outcomes import (
+    OTHER_METRIC,
+    PAIRS,
+    are_opposite,
+    attribute,
+)
 from botorch_costly.integrations.optuna.study_curves import StudyCurves
 from botorch_costly.tuners.curves.lengths import Ladder
 from botorch_costly.tuners.curves.rest_value import RestValue
+from botorch_costly.tuners.curves.sparse import seem_sparse
 
 try:
     from optuna.pruners import BasePruner
@@ -24,6 +30,7 @@ with suppress(ImportError):
     from optuna.search_space import intersection_search_space
     from optuna.trial import TrialState
 
+_ENDS = 3  # complete trials whose last steps tell whether steps are iterations
 _logger = logging.getLogger(__name__)
 
 
@@ -62,6 +69,8 @@ class CurvePruner(BasePruner):
     """
 
     _warned = False  # whether it was said that a step lies beyond the iterations
+    # Whether the last steps of complete trials were compared with them, and last reports with values.
+    _knows_ends = _knows_metric = False
 
     @advised
     def __init__(
@@ -104,6 +113,11 @@ class CurvePruner(BasePruner):
         length = self._curves.length_of(trial.params)
         if length is not None:
             self._warn_of_steps(trial.number, steps[-1], length)
+            if len(steps) == 1 and not (self._knows_ends and self._knows_metric):
+                trials = [t for t in study.get_trials(deepcopy=False) if t.intermediate_values]
+                complete = [t for t in trials if t.state == TrialState.COMPLETE]
+                self._warn_of_few_steps(complete)
+                self._warn_of_metric(complete)
         if length is None or not self._is_asked(steps, length):
             return False
         sign = 1.0 if study.direction.name == "MAXIMIZE" else -1.0
@@ -126,6 +140,32 @@ class CurvePruner(BasePruner):
                 "trial that CurvePruner was told: later reports are left out, and trials may be pruned "
                 "too early. Correct its iterations=, or its first_step= (%d), that of the first report.",
                 *(number, step, done, length, self._first_step),
+            )
+
+    def _warn_of_metric(self, complete: Sequence[Any]) -> None:
+        """Warn once if the values of complete trials fall where their last reports rise."""
+        if self._knows_metric or len(complete) < PAIRS:
+            return
+        self._knows_metric = True
+        if are_opposite(
+            [(t.intermediate_values[max(t.intermediate_values)], t.value) for t in complete]
+        ):
+            _logger.warning(OTHER_METRIC)
+
+    def _warn_of_few_steps(self, complete: Sequence[Any]) -> None:
+        """Warn once if the first complete trials end at one and the same share of their iterations."""
+        steps = [(max(t.intermediate_values), t) for t in complete]
+        ends = [(s + 1 - self._first_step, self._curves.length_of(t.params)) for s, t in steps]
+        known = [(done, length) for done, length in ends if done > 0 and length is not None]
+        if self._knows_ends or len(known) < _ENDS:
+            return
+        self._knows_ends = True
+        if all(done < length for done, length in known) and seem_sparse(known):
+            _logger.warning(
+                "Complete trials end at iteration %d of the %d that CurvePruner was told: each step is "
+                "taken for an iteration, and trials are pruned too late. Report the number of the "
+                "iteration as the step, or correct iterations=.",
+                *known[0],
             )
 
     def _is_asked(self, steps: Sequence[int], length: int) -> bool:

@@ -18,6 +18,7 @@ from botorch_costly.errors import (
 )
 from botorch_costly.files import replacing
 from botorch_costly.integrations.extras import require
+from botorch_costly.integrations.metric_names import warn_of_name
 from botorch_costly.integrations.offline import (
     Ended,
     OfflineTrials,
@@ -80,14 +81,23 @@ class OfflineSearcher(Searcher):
         self._curves: dict[str, dict[int, float]] = {}  # of running trials, by iteration
         self._costs: dict[str, float] = {}  # of running and ended trials
         self._check_mode(mode)
+        self._check_name()
 
     _metric: str | None
     _mode: str | None
+    _has_warned = False
 
     def _check_mode(self, mode: str | None) -> None:
         expected = f"{'max' if self._trials.maximizes else 'min'!r}, the direction of the optimizer"
         is_valid = mode is None or _MODES.get(mode) is self._trials.maximizes
         check(is_valid, "mode", expected, mode)
+
+    def _check_name(self) -> None:
+        """Warn once if the metric has the name of one that is better in the other direction."""
+        maximizes = self._trials.maximizes
+        if self._metric is not None and not self._has_warned:
+            advice = f"if so, construct the optimizer with maximize={not maximizes}"
+            self._has_warned = warn_of_name(self._metric, maximizes=maximizes, advice=advice)
 
     def set_search_properties(
         self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
@@ -104,6 +114,7 @@ class OfflineSearcher(Searcher):
         check(not taken, "param_space", expected, taken)
         self._metric = metric or self._metric
         self._mode = mode or self._mode
+        self._check_name()
         return True
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:

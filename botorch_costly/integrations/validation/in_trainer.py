@@ -10,6 +10,7 @@ from torch import Tensor
 from botorch_costly.ask_tell.generators import global_generators, set_global_generators
 from botorch_costly.device import check_device
 from botorch_costly.errors import InvalidArgumentError, StateMismatchError, check, check_positive
+from botorch_costly.integrations.metric_names import warn_of_kind
 from botorch_costly.integrations.validation.parts import PartReader
 from botorch_costly.integrations.validation.shared import SharedValidation, fresh_state
 from botorch_costly.rewards import GoodState
@@ -58,6 +59,7 @@ class TrainerValidation:
         check(is_validation, "validation", "a Validation", validation)
         is_name = isinstance(monitor, str) and bool(monitor)
         check(is_name, "monitor", "the name of a metric", monitor)
+        warn_of_kind(monitor, validation.options.metric)
         check(isinstance(guard, bool), "guard", "a bool", guard)
         if margin is not None:
             check(guard, "margin", "guard=True, whose margin it is", "guard=False")

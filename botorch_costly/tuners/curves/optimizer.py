@@ -22,14 +22,15 @@ from botorch_costly.task_records import Task
 from botorch_costly.tuners.curves.choice import Chooser, EndChooser, NewPoints
 from botorch_costly.tuners.curves.lengths import Lengths
 from botorch_costly.tuners.curves.outcomes import curve_observation_of
-from botorch_costly.tuners.curves.restarts import begin_anew
+from botorch_costly.tuners.curves.restarts import begin_anew, cost_sums
 from botorch_costly.tuners.curves.scores import Compression, ScoreChooser
+from botorch_costly.tuners.curves.sparse import CURVES, seem_sparse
 from botorch_costly.tuners.curves.strategy import CurveStrategy
 from botorch_costly.tuners.curves.trainings import Training
+from botorch_costly.tuners.earlier.percent import warn_of_units
 from botorch_costly.tuners.earlier.studies import EarlierStudies
 
 _SEARCH = Search(num_restarts=8)
-_SINGLE = 4  # curves after which the warning of single values is due
 _logger = logging.getLogger(__name__)
 
 
@@ -167,7 +168,8 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
             clocks=Clocks(seconds),
         )
         self.predicts = compression is None  # scores of curves are in no unit of the values
-        self._warned = False
+        self._warned = self._stops_early = False
+        self._earlier = earlier.values
 
     @classmethod
     def as_published(
@@ -257,9 +259,10 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         diverged = self._strategy.trainings.broken
         if outcome.broken and not outcome.failed and is_power_of_two(diverged):
             _logger.warning("Training %d diverged (%d so far).", decision.training, diverged)
+        warn_of_units(self._ledger.outcomes, outcome, self._earlier)
         self._warn_of_losses()
-        self._warn_of_single_values(outcome)
-        self._warn_of_restarts(decision, outcome)
+        self._warn_of_sparse_curves(outcome)
+        self._warn_of_restarts(decision, outcome, priced=cost is not None)
         if cost is not None:
             self._warn_of_rising_costs(decision.round)
         return outcome
@@ -287,7 +290,9 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         self._ledger.check_open(decision)
         priced = self._strategy.priced
         outcome = curve_observation_of(decision, curve, cost=cost, broken=None, priced=priced)
-        return outcome.broken or self._strategy.leaves(decision, outcome)
+        stops = outcome.broken or self._strategy.leaves(decision, outcome)
+        self._stops_early |= stops
+        return stops
 
     def best(self) -> dict[str, Plain] | None:
         """Return the configuration of ``best_training``; None without one."""
@@ -336,25 +341,27 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         sentence = "Values after a quarter of a training have a correlation of"
         return [] if signal is None else [f"{sentence} {signal:.2f} with those at its end."]
 
-    def _warn_of_single_values(self, latest: CurveObservation) -> None:
-        """Warn if the first curves have one value each, which counts for the first iteration.
+    def _warn_of_sparse_curves(self, latest: CurveObservation) -> None:
+        """Warn if the first curves have a value for some iterations, which count for the first ones.
 
         Segments of one iteration and those that failed say nothing of it.
         """
         told = [(o, self._ledger.suggestion(o.round).iterations) for o in self._ledger.outcomes]
         telling = [(o, asked) for o, asked in told if asked > 1 and not o.failed]
-        if len(telling) != _SINGLE or latest not in [outcome for outcome, _ in telling]:
-            return
-        if all(len(outcome.curve) == 1 for outcome, _ in telling):
+        is_due = len(telling) == CURVES and latest in [outcome for outcome, _ in telling]
+        lengths = [(len(outcome.curve), asked) for outcome, asked in telling]
+        if is_due and not self._stops_early and seem_sparse(lengths):
             _logger.warning(
-                "The first %d curves have one value each, for segments of %d iterations or more: it is "
-                "taken for the first iteration, after which training was stopped. Tell a value for each "
-                "iteration, None where there is no measurement: [None, None, value].",
-                *(_SINGLE, min(asked for _, asked in telling)),
+                "The first %d curves have fewer values than their segments have iterations (%s): they "
+                "are taken for those of the first iterations, after which training was stopped. Tell a "
+                "value for each iteration, None where there is no measurement: [None, None, value].",
+                *(CURVES, ", ".join(f"{values} of {asked}" for values, asked in lengths)),
             )
 
-    def _warn_of_restarts(self, decision: CurveDecision, latest: CurveObservation) -> None:
-        """Warn once if continued segments begin anew; where trainings cannot be resumed, none goes on."""
+    def _warn_of_restarts(
+        self, decision: CurveDecision, latest: CurveObservation, *, priced: bool
+    ) -> None:
+        """Warn once if continued segments begin anew, or have the costs of their whole trainings."""
         if decision.since == 0:
             return
         told = [(self._ledger.suggestion(o.round), o) for o in self._ledger.outcomes]
@@ -363,6 +370,12 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
                 "Several continued segments begin near the first values of their trainings, not near "
                 "the latest: load the checkpoint of decision.training up to decision.since before you go "
                 "on, or construct the optimizer with resumes=False."
+            )
+
+        if priced and cost_sums(told, latest):
+            _logger.warning(
+                "The costs of continued segments grow with all iterations of their trainings, not with "
+                "those of the segment: tell what each segment has cost alone."
             )
 
     def _warn_of_losses(self) -> None:

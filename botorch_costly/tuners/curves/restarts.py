@@ -1,5 +1,6 @@
-"""A check of continued trainings: curves that begin anew, as if no checkpoint had been loaded."""
+"""A check of continued trainings: curves that begin anew, and costs of all that was trained so far."""
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, pairwise
@@ -13,6 +14,9 @@ _READ = 16  # first values of a segment that tell how wide and how noisy the val
 _NEARER = 2.0  # how much nearer a segment begins to where its training began
 _CLEAR = 6.0  # progress that counts, in standard deviations of the noise ...
 _WIDE = 0.1  # ... and in widths of the values so far, without the lowest and highest tenth
+_SUMS = 4  # continued segments whose costs are checked
+_APART = 0.4  # spread of their logarithms, by iteration of the segment, that tells anything ...
+_LESS = 0.3  # ... and what is left of it, by iteration of the training, of sums
 _FEWEST = 3  # bends of curves, from which on the noise is known
 _NORMAL = 0.6745 * 6**0.5  # median absolute second difference of normal noise, over its deviation
 
@@ -59,6 +63,25 @@ def begin_anew(segments: Sequence[Segment], latest: CurveObservation) -> bool:
         return False
     before = [segment for segment in segments if segment[1].round != latest.round]
     return seem_restarted(segments) and not seem_restarted(before)
+
+
+def cost_sums(segments: Sequence[Segment], latest: CurveObservation) -> bool:
+    """Return whether costs are those of trainings so far, at the fourth continued segment.
+
+    By iteration of the segment such costs are far apart, and by iteration of the training they are not.
+
+    Args:
+        segments: Segments with their outcomes, in order.
+        latest: The latest outcome.
+    """
+    told = [(decision.since, outcome) for decision, outcome in segments if outcome.curve]
+    continued = [outcome for since, outcome in told if since]
+    if len(continued) != _SUMS or latest not in continued:
+        return False
+    own = [math.log(outcome.cost / len(outcome.curve)) for _, outcome in told]
+    whole = [math.log(outcome.cost / (since + len(outcome.curve))) for since, outcome in told]
+    spread = statistics.stdev(own)
+    return spread >= _APART and statistics.stdev(whole) <= _LESS * spread
 
 
 def _votes(

@@ -1,5 +1,6 @@
 """Predictions of earlier studies for configurations, and the portfolio that a search begins with."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from botorch_costly.ask_tell.design import sobol
 from botorch_costly.ask_tell.domain import digest_of
+from botorch_costly.ask_tell.observed import LOSSES, seem_losses
 from botorch_costly.ask_tell.surroundings import one_thread
 from botorch_costly.device import Tkwargs
 from botorch_costly.models import TaskEnsemble
@@ -23,6 +25,7 @@ from botorch_costly.task_records import Task, check_tasks
 from botorch_costly.tuners.earlier.costs import Costs, costs_of, expected_cost
 from botorch_costly.tuners.earlier.extrapolation import ends_of
 
+_logger = logging.getLogger(__name__)
 _FIRST, _LONGEST = 3, 50  # size of the portfolio, and of the one from which it is taken
 _APART = 0.05  # least distance of its configurations, in a column
 _SPREAD = 512  # Sobol points among which it is chosen, besides the best of each study
@@ -43,6 +46,9 @@ class EarlierStudies:
         fill: Values of parameters that the studies lack, by name.
         tkwargs: Dtype and device of the Gaussian processes.
         fidelities: Space of the fidelities, if there are any.
+
+    Attributes:
+        values: Finite values of all studies but advice, in their own units.
 
     Raises:
         InvalidArgumentError: If ``tasks`` is no list of tasks.
@@ -71,9 +77,15 @@ class EarlierStudies:
         self.digest = digest_of(tables)
         triples = zip(tasks, studies, shares, strict=True) if fidelities is not None else ()
         pairs = [costs_of(task, study, of_task) for task, study, of_task in triples]
+        measured = [
+            (task, study) for task, study in zip(tasks, studies, strict=True) if not task.is_advice
+        ]
+        self.values = [v for task, _ in measured for v in task.values if v is not None]
         self._costs = [costs for costs in pairs if costs is not None]
         self.digest_of_costs = digest_of([table for costs in self._costs for table in costs])
         self._fidelities = 0 if fidelities is None else fidelities.dim
+        if sign > 0 and any(_seem_losses(*pair, self._fidelities) for pair in measured):
+            _logger.warning(LOSSES, "of the tasks")
         self._empty = torch.empty(0, space.dim, **tkwargs)
         self._ensemble = None
         self._pool = self._empty
@@ -170,6 +182,14 @@ def _with_failures(task: Task, sign: float) -> Task:
     pairs = zip(task.values, task.shares, strict=True)
     progress = tuple(1.0 if value is None else share for value, share in pairs)
     return replace(task, values=values, progress=progress)
+
+
+def _seem_losses(task: Task, study: EncodedTask, fidelities: int) -> bool:
+    """Return whether values look like losses; the last columns of a study may be fidelities."""
+    shares = [task.shares[row] for row in study.kept]
+    if fidelities:
+        shares = study.points[:, -fidelities:].sum(-1).tolist()
+    return seem_losses(study.values.tolist(), shares)
 
 
 def _ends(task: Task, study: EncodedTask, sign: float) -> tuple[Tensor, Tensor]:

@@ -1,5 +1,6 @@
 """``PopulationTuner``: it tunes the members of a population while they train side by side."""
 
+import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,8 @@ from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.population.selection import ranked
 from botorch_costly.tuners.population.strategy import PopulationStrategy
 
+_logger = logging.getLogger(__name__)
+_EQUAL = 5  # first rounds without a difference between members, after which that is said
 _LARGEST = largest_reward(torch.float64)
 
 
@@ -172,10 +175,21 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         outcome = self._tell(
             replace(self._observation(decision, metrics, seconds), variances=spreads)
         )
+        self._warn_of_equal(outcome)
         if not self._is_direction_known:
             told = [o.reward for o in self._ledger.outcomes if o.reward is not None]
             self._is_direction_known = watch_metrics(self._metric, told)
         return outcome
+
+    def _warn_of_equal(self, latest: PopulationObservation) -> None:
+        """Warn if in each of the first rounds all members had one and the same metric."""
+        told = [o for o in self._ledger.outcomes if len(_finite(o)) > 1]
+        if len(told) == _EQUAL and latest in told and all(len(set(_finite(o))) == 1 for o in told):
+            _logger.warning(
+                "In each of the first %d rounds all members had equal metrics, so that none is better: "
+                "train each member with its own configuration, and tell the metric of each.",
+                _EQUAL,
+            )
 
     def best_member(self) -> int | None:
         """Return the best member of the latest round with a metric; None before the first metric."""
@@ -238,3 +252,8 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
 
     def _on_the_clock(self, per_round: int | None = None) -> list[str]:
         return super()._on_the_clock(self.members)
+
+
+def _finite(outcome: PopulationObservation) -> list[float]:
+    """Return the metrics of the members that were measured and have not diverged."""
+    return [m for m in outcome.metrics if m is not None and math.isfinite(m)]

@@ -23,9 +23,10 @@ from botorch_costly.space import SearchSpace
 from botorch_costly.subset_records import Candidate, SubsetDecision, SubsetObservation
 from botorch_costly.task_records import Task
 from botorch_costly.tuners.earlier import EarlierStudies
+from botorch_costly.tuners.earlier.percent import warn_of_units
 from botorch_costly.tuners.subsets.belief import Sampling
 from botorch_costly.tuners.subsets.choice import SubsetStrategy
-from botorch_costly.tuners.subsets.falling_costs import EVALUATIONS, falling_fidelities
+from botorch_costly.tuners.subsets.doubtful_costs import EVALUATIONS, are_flat, falling_fidelities
 from botorch_costly.tuners.subsets.published import Fabolas
 
 _logger = logging.getLogger(__name__)
@@ -159,6 +160,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
             start=start,
             clocks=Clocks(seconds),
         )
+        self._earlier = earlier.values
 
     @classmethod
     def as_published(
@@ -195,20 +197,30 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         return price
 
     def _hint(self, latest: SubsetObservation) -> None:
-        """Warn once, too, if costs fall toward the target; those of enqueued evaluations may."""
+        """Warn once, too, of doubtful costs; those of enqueued evaluations may be of any kind."""
         super()._hint(latest)
+        warn_of_units(self._ledger.outcomes, latest, self._earlier)
         finite = [
             (self._ledger.suggestion(o.round), o) for o in self._ledger.outcomes if not o.failed
         ]
         asked = [(decision, o) for decision, o in finite if decision.reason != ENQUEUED]
         if len(asked) != EVALUATIONS or latest not in [o for _, o in asked]:
             return
-        names = falling_fidelities([d.fidelities for d, _ in asked], [o.cost for _, o in asked])
+        costs = [outcome.cost for _, outcome in asked]
+        names = falling_fidelities([d.fidelities for d, _ in asked], costs)
         if names:
             _logger.warning(
                 "The costs of the first %d evaluations fall toward the target, the upper bound of "
                 "%s: is the fidelity declared the right way round, and is the cost what was paid?",
                 *(EVALUATIONS, " and ".join(names)),
+            )
+        shares = [self._domain.share(decision.fidelities) for decision, _ in asked]
+        if self._kinds_of_costs == {False} and are_flat(shares, costs):
+            _logger.warning(
+                "The costs of the first %d evaluations are about equal, %.3g to %.3g, whatever %s: does "
+                "your evaluation read decision.fidelities, and is the cost what was paid? If so, the "
+                "smallest parts are not cheaper than others: raise the lower bound.",
+                *(EVALUATIONS, min(costs), max(costs), " and ".join(asked[0][0].fidelities)),
             )
 
     @property

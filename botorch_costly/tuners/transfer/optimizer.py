@@ -26,11 +26,11 @@ from botorch_costly.task_advice import first_proposal
 from botorch_costly.task_encoding import representative
 from botorch_costly.task_records import Task, check_tasks
 from botorch_costly.transfer_records import TransferDecision
+from botorch_costly.tuners.earlier.percent import warn_of_units
 from botorch_costly.tuners.transfer.advice import advice_in_units, cautious
 from botorch_costly.tuners.transfer.belief import bounded
 from botorch_costly.tuners.transfer.choice import TransferStrategy
 from botorch_costly.tuners.transfer.options import ByEvidence, ByGaps, Robustness
-from botorch_costly.tuners.transfer.percent import VALUES, units_of
 
 _logger = logging.getLogger(__name__)
 
@@ -182,7 +182,7 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
     def _hint(self, latest: ValueObservation) -> None:
         """Warn once, too, if the values fall where the earlier studies' rise."""
         super()._hint(latest)
-        self._hint_at_units(latest)
+        warn_of_units(self._ledger.outcomes, latest, self._earlier)
         finite = self._seen.values.isfinite()
         if self._is_hinted_at_direction or int(finite.sum()) != _HINTED or all(self._advised):
             return
@@ -198,19 +198,6 @@ class TransferOptimizer(Optimizer[TransferDecision, ValueObservation]):
             message = "Values fall where the tasks' rise (rank correlation %.2f): "
             message += "the best lies far from theirs, or their direction is another."
             _logger.warning(message, mean)
-
-    def _hint_at_units(self, latest: ValueObservation) -> None:
-        """Warn once if values are fractions, and those of the earlier studies percent, or vice versa."""
-        told = [outcome.reward for outcome in self._ledger.outcomes if outcome.reward is not None]
-        if latest.failed or len(told) != VALUES:
-            return
-        units = units_of(told, self._earlier)
-        if units is not None:
-            _logger.warning(
-                "The first %d values seem %s, those of the tasks %s: percent against fractions. Tell "
-                "values in the units of the tasks.",
-                *(VALUES, *units),
-            )
 
     @property
     def incumbent(self) -> FrozenConfig | None:

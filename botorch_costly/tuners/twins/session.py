@@ -19,10 +19,11 @@ from botorch_costly.errors import (
     shortened,
 )
 from botorch_costly.records import Observation, Plain, TwinDecision
-from botorch_costly.rewards.applied_rates import AppliedRates
+from botorch_costly.rewards.applied_rates import AppliedDropout, AppliedRates
 from botorch_costly.rewards.idle_rounds import IdleRounds
 from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.rewards.outside_optimizers import OutsideOptimizers
+from botorch_costly.rewards.turns import Turns
 from botorch_costly.space import SearchSpace
 from botorch_costly.states import outside_inference
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
@@ -150,8 +151,9 @@ class Session(Around[TwinDecision]):
         expected = f"a TwinTuner (loggers and ranks go around its session: {around})"
         check(isinstance(tuner, TwinTuner), "tuner", expected, tuner)
         self.tuner, self._parts = tuner, Parts(parts, device)
-        self._outside, self._rates = OutsideOptimizers(parts, _ADVICE), AppliedRates(parts)
-        self._idle = IdleRounds(parts, self._outside)
+        self._outside = OutsideOptimizers(parts, _ADVICE)
+        self._rates, self._dropout = AppliedRates(parts), AppliedDropout(parts)
+        self._idle, self._turns = IdleRounds(parts, self._outside), Turns(parts, "Session")
         if plays_a_schedule(tuner.space) and self._parts.have_scheduler:
             _logger.warning(
                 "A scheduler is among the parts, and the tuner lets the learning rate fall at the end, "
@@ -197,6 +199,7 @@ class Session(Around[TwinDecision]):
         self._check_length()
         self._check_training()
         self._parts.warn_if_not_loaded()
+        self._turns.take()
         # Now rather than at the end: nothing between a decision and its return can be interrupted.
         best = [] if self._best is None else [self._best["state"]]
         self._parts.drop_all_but([*self.tuner.kept.values(), *best])
@@ -249,6 +252,7 @@ class Session(Around[TwinDecision]):
             config = decisions[-1].config
             if not self._idle.are_trained_elsewhere:
                 self._rates.note({name: config[name] for name in self.tuner.space.rates})
+                self._dropout.note(config)
 
     def _check_position(self) -> None:
         (loads, asked), (now, by_all) = self._position or self.tuner.position, self.tuner.position

@@ -31,6 +31,7 @@ from botorch_costly.tuners.twins.strategy import TwinStrategy
 
 _logger = logging.getLogger(__name__)
 _LEAST_ERROR = 1e-4  # share of errors; smaller ones count as this
+_LATE = 3  # metrics that come too late to change anything, after which that is said
 
 
 class TwinTuner(Frame[TwinDecision, Observation]):
@@ -91,6 +92,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
     _strategy: TwinStrategy
     _changeable = ("horizon", "overhead", "seconds")
     _is_direction_known = False
+    _late = 0  # metrics that were told after the next ``ask``
 
     def __init__(
         self,
@@ -206,8 +208,21 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         level = self.level_of(metric)
         outcome = observation_of(decision, metric, seconds=seconds, metric=metric)
         outcome = self._tell(outcome, level)
+        self._warn_of_late(outcome)
         self._is_direction_known = self._is_direction_known or self._watch_direction()
         return outcome
+
+    def _warn_of_late(self, outcome: Observation) -> None:
+        """Warn once if several metrics come after the next ``ask``, which has decided without them."""
+        if outcome.round == len(self._ledger) - 1:
+            return
+        self._late += 1
+        if self._late == _LATE:
+            _logger.warning(
+                "%d metrics were told after the next round had been asked for, and change nothing: tell "
+                "the metric of a round before the next ask, or before the next pass of a for loop.",
+                _LATE,
+            )
 
     def _watch_direction(self) -> bool:
         """Warn if the metric seems to be of the other kind; return whether that is known.

@@ -130,3 +130,35 @@ def test_progress_that_noise_explains_tells_nothing(noise):
     anew = [segment(n + 3, n, 4, 2.0) for n in range(3)]
     assert seem_restarted(begun + anew) == (noise == 0.0)
     assert not seem_restarted(begun + anew[:2])
+
+
+COSTS = {
+    "of the segment": lambda segment, noise: segment.iterations * noise,
+    "with a start": lambda segment, noise: 5 + segment.iterations * noise,
+    "each alike": lambda segment, noise: 7.0,
+    "by the configuration": lambda segment, noise: segment.iterations * segment.config["lr"],
+}
+
+
+def priced(cost_of, count=20):
+    """Tell segments with costs; return the warnings of costs of whole trainings."""
+    search, generator = optimizer(), random.Random(2)
+    for _ in range(count):
+        segment = search.ask()
+        curve = [loss(segment.config, n) for n in range(segment.since, segment.until)]
+        search.tell(segment, curve, cost=cost_of(segment, 1 + 0.2 * generator.random()))
+
+
+def totals(caplog):
+    return sum("all iterations of their trainings" in text for text in caplog.messages)
+
+
+def test_costs_of_all_that_was_trained_so_far_are_named_once(caplog):
+    priced(lambda segment, noise: 60 * segment.until * noise)
+    assert totals(caplog) == 1
+
+
+@pytest.mark.parametrize("name", COSTS)
+def test_costs_of_segments_are_not(name, caplog):
+    priced(COSTS[name])
+    assert not totals(caplog)

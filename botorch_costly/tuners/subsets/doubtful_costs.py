@@ -1,4 +1,4 @@
-"""A check of told costs: they fall toward the target, as if a fidelity or they were inverted."""
+"""A check of told costs: they fall toward the target, or do not depend on the fidelity."""
 
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -10,6 +10,11 @@ from botorch_costly.numerics.robust import rank_correlation
 EVALUATIONS = 10  # after which costs are checked
 _FALLING = -0.8  # rank correlation with a fidelity from which on costs fall: 1 in 300 by chance
 _RISING = 0.5  # rank correlation with another one from which on that may be why
+_WIDE = 4.0  # median share of the target in the upper half, over the lower one, that changes a cost
+_EQUAL, _SPREAD = (
+    1.1,
+    1.5,
+)  # ratio of the median costs of both, and of all costs, up to which they are flat
 _TIMES = 1.5  # median cost of the evaluations in the lower half of a fidelity, over the others'
 
 
@@ -35,6 +40,22 @@ def falling_fidelities(
         return []
     falling = [name for name, agreement in agreements.items() if agreement <= _FALLING]
     return [name for name in falling if _ratio(rows[name], costs) >= _TIMES]
+
+
+def are_flat(shares: Sequence[float], costs: Sequence[float]) -> bool:
+    """Return whether costs are about equal, although the fidelities are far apart.
+
+    Args:
+        shares: Fidelities of each evaluation as a share of the target.
+        costs: Costs of the evaluations, above 0.
+
+    Example:
+        >>> are_flat([0.01, 0.02, 0.1, 0.5], [60, 61, 59, 60])
+        True
+    """
+    is_wide = _ratio(shares, shares) <= 1 / _WIDE
+    ratio = _ratio(shares, costs)
+    return is_wide and max(ratio, 1 / ratio) <= _EQUAL and max(costs) <= _SPREAD * min(costs)
 
 
 def _agreement(fidelity: Sequence[float], costs: Sequence[float]) -> float:

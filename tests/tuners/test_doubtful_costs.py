@@ -1,11 +1,11 @@
-"""Costs that fall toward the target: a fidelity the wrong way round, or a cost inverted, said once."""
+"""Costs that fall toward the target, or do not depend on the fidelity: said once."""
 
 import random
 
 import pytest
 
 import botorch_costly as bc
-from botorch_costly.tuners.subsets.falling_costs import falling_fidelities
+from botorch_costly.tuners.subsets.doubtful_costs import falling_fidelities
 
 SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
 FAST = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20, first=14)
@@ -54,13 +54,17 @@ def test_costs_that_fall_are_named_once(name, caplog):
     assert search.fidelities.names[0] in message
 
 
+FLAT = {"flat", "flat with noise", "falls by a hundredth"}
+
+
 @pytest.mark.parametrize("name", PAID)
-def test_other_costs_are_not(name, caplog):
+def test_other_costs_are_not_but_those_that_do_not_depend_on_the_fidelity(name, caplog):
     fidelities, cost_of = PAID[name]
     search = optimizer(fidelities)
     for _ in range(13):
         tell(search, search.ask(), cost_of)
     assert not messages(caplog)
+    assert sum("are about equal" in text for text in caplog.messages) == (name in FLAT)
 
 
 def test_evaluations_of_ones_own_are_not(caplog):
