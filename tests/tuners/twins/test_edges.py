@@ -10,6 +10,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly import errors
 from botorch_costly.tuners.twins.tuner import level_of
+from tests import cases
 from tests.tuners.twins.running import GOOD, RATE, Run, by_rate, play
 
 MIXED = bc.SearchSpace(
@@ -261,9 +262,31 @@ def test_any_levels_are_planned_with(seed):
     for _ in range(tuner.horizon):
         decision = tuner.ask()
         assert decision.restore is None or decision.restore in kept
-        kept = kept | {decision.keep} - set(decision.drop)
+        kept = (kept | {decision.keep}) - set(decision.drop)
         if decision.query and draw.random() < 0.95:
             tuner.tell(decision, draw.choice([0.0, 0.1, 0.2, 0.5, 0.7, 1.0, 1.4, 2.0, math.nan]))
+
+
+@pytest.mark.parametrize("diverged", cases.quick([math.nan, math.inf, 1e300], math.nan))
+@pytest.mark.parametrize(
+    "lasting", [0, 1, 2, 10]
+)  # of the longer trainings, those that do not diverge
+@pytest.mark.parametrize("moving", [0.1, 0.3, -0.3])  # decades of the best rate, a round
+def test_rates_may_diverge_when_they_are_trained_for_longer(diverged, lasting, moving):
+    """The search goes on from a state that is held, and so does a run that is stopped."""
+    tuner, kept, longer = bc.TwinTuner(RATE, 200, start={"lr": 1e-3}), set(), 0
+    for _ in range(tuner.horizon):
+        decision = tuner.ask()
+        assert decision.restore is None or decision.restore in kept
+        kept = (kept | {decision.keep}) - set(decision.drop)
+        assert tuner.state_of_incumbent is None or tuner.state_of_incumbent in kept
+        if decision.query:
+            rounds, distance = decision.trained + 1, math.log10(decision.config["lr"]) + 2.5
+            loss = math.exp(-0.05 * rounds) * (1 + 0.3 * abs(distance - moving * rounds))
+            is_longer = "a trial of the learning rate" in decision.reason and rounds > 3
+            longer += is_longer
+            tuner.tell(decision, diverged if is_longer and longer > lasting else loss)
+    assert longer > 0
 
 
 def test_twins_take_no_variance():
