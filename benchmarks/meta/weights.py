@@ -34,6 +34,10 @@ NAME = "meta-weights"
 WEIGHING = ("RM-GP-UCB", "RGPE", "TAF")
 AT = (0, 3, 5, 10, 20)  # evaluations after which shares are told
 _EVERY, _NEAREST = 5, 5  # every fifth data set is a target, with so many similar ones
+_TITLES = {
+    "cart-pole": "cart and pole: 3 similar tasks of 11",
+    "svm": "support vector machines: 5 nearest of 24",
+}
 
 
 class Run(NamedTuple):
@@ -130,10 +134,8 @@ def text(rows: Sequence[Row]) -> str:
     """Return the shares of the similar tasks, problem by problem."""
     lines = []
     for problem, mine in grouped(rows, "problem").items():
-        family, similar = PROBLEMS[problem]()
-        counts = f"{len(next(iter(similar.values())))} similar of {len(family.whole) - 1} tasks"
         lines += [
-            f"{problem}: {len(similar)} target(s), {counts}",
+            f"{_TITLES[problem]}; {len(mine[0]['similar'])} target(s)",
             f"  {'':<12}{'seeds':>6}" + "".join(f"{f'after {k}':>14}" for k in AT) + f"{'none':>8}",
         ]
         played = grouped(mine, "method")
@@ -159,10 +161,6 @@ def _cells(rows: Sequence[Row]) -> str:
 
 
 _COLORS = dict(zip(WEIGHING, (plotting.VERMILION, plotting.PURPLE, plotting.ORANGE), strict=True))
-_TITLES = {
-    "cart-pole": "cart and pole: 3 similar tasks of 11",
-    "svm": "support vector machines: 5 nearest of 24",
-}
 
 
 def figure_of(rows: Sequence[Row]) -> Any:

@@ -64,7 +64,7 @@ def test_the_table_tells_shares_and_where_no_task_has_a_weight(monkeypatch):
     ]
     text = weights.text(stored)
     line = next(line for line in text.splitlines() if line.startswith("  TAF"))
-    assert "3 similar of 11 tasks" in text
+    assert "3 similar tasks of 11; 1 target(s)" in text
     assert line.split()[1:] == ["2", "0.30", "±0.00", "0.60", "±0.00", "0.50"]
 
 
@@ -77,6 +77,8 @@ def test_similar_tasks_are_others_than_the_target(problem):
     assert set(similar) == set(family.targets)
     assert all(target not in near for target, near in similar.items())
     assert 0.1 < weights.PROBLEMS[problem]().even < 0.4
+    counts = {len(near) for near in similar.values()} | {len(family.whole) - 1}
+    assert {int(word) for word in weights._TITLES[problem].split() if word.isdigit()} == counts
 
 
 def test_the_nearest_tasks_are_those_that_rank_alike(monkeypatch):
