@@ -14,9 +14,8 @@ from botorch_costly.other_names import ARGUMENTS, is_direction, names_here
 C = TypeVar("C", bound=Callable[..., Any])
 _BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-_END = re.compile(
-    r"(?<!\.)[.;](?!\S)| \((?!\d)"
-)  # of the part of a sentence that is shown; ".." is none
+# The end of the part of a sentence that is shown; ".." is none.
+_END = re.compile(r"(?<!\.)[.;](?!\S)| \((?!\d)")
 
 
 def advised(call: C) -> C:

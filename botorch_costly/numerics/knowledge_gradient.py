@@ -42,10 +42,8 @@ _FAR = 9.0
 _LEAST_SURPRISE = 1e-30
 _ROUNDING = 100  # least variance of an observation in an approximate value, in rounding errors
 _SMALL = 50_000  # values of lines that are computed in one tensor
-_TOGETHER, _BLOCK = (
-    5000,
-    8,
-)  # lines of all problems from which so many problems are solved at a time
+# Lines of all problems, from which on so many problems are solved at a time.
+_TOGETHER, _BLOCK = 5000, 8
 _FIRST_POINTS = (-_FAR, -2.0, -1.0, -0.4, 0.0, 0.4, 1.0, 2.0, _FAR)
 _MOST_PASSES = 50  # only bounds the loop: lines are few and each pass finds new ones
 _PASSES_UNSYNCED = 5  # passes on a device that is not synchronized,

@@ -11,10 +11,8 @@ EVALUATIONS = 10  # after which costs are checked
 _FALLING = -0.8  # rank correlation with a fidelity from which on costs fall: 1 in 300 by chance
 _RISING = 0.5  # rank correlation with another one from which on that may be why
 _WIDE = 4.0  # median share of the target in the upper half, over the lower one, that changes a cost
-_EQUAL, _SPREAD = (
-    1.1,
-    1.5,
-)  # ratio of the median costs of both, and of all costs, up to which they are flat
+# Ratio of the median costs of both, and of all costs, up to which they are flat.
+_EQUAL, _SPREAD = 1.1, 1.5
 _TIMES = 1.5  # median cost of the evaluations in the lower half of a fidelity, over the others'
 
 
