@@ -71,7 +71,6 @@ class RateSearch:
         self.is_conclusive = self._differs()
         if not self.is_conclusive:
             return self._chosen(0.0)
-        self._drop(self._first)
         self._before = self._vertex(early=True)
         while self._moves and self._change != 0 and self._may_lengthen():
             yield from self._lengthen()
@@ -188,8 +187,12 @@ class RateSearch:
         self._trained *= 2
 
     def _move(self) -> None:
-        """Centre the bracket at its best rate; a rate without a state goes on from that of the best."""
-        best = self._best
+        """Centre the bracket at its best rate; a rate without a state goes on from that of the best.
+
+        Rates that were left behind do not count: where training worsens networks, those trained for fewer
+        rounds look better.
+        """
+        best = max(self._alive(), key=self._rank)
         bracket = [best]
         for distance in (_HALF, -_HALF):
             point = self._at(best + distance)
@@ -214,6 +217,8 @@ class RateSearch:
         point = self._at(decades)
         near = min(alive, key=lambda rate: abs(rate - self._decades(point)))
         self._keep_only([near])
+        if self.is_conclusive:
+            self._drop(self._first)
         return self._sides[near]._replace(point=point)
 
     def _vertex(self, *, early: bool = False) -> float:
@@ -249,7 +254,10 @@ class RateSearch:
 
     @property
     def _best(self) -> float:
-        return max(self._sides, key=lambda rate: (self._sides[rate].level, -abs(rate)))
+        return max(self._sides, key=self._rank)
+
+    def _rank(self, rate: float) -> tuple[float, float]:
+        return self._sides[rate].level, -abs(rate)
 
     def _around_best(self) -> list[float]:
         """Return the best rate and those half a step from it that were tried."""
