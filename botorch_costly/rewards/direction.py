@@ -5,12 +5,21 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+from botorch_costly.rewards.shares import examples_of
+
 _COUNT = 10  # metrics that are checked, and segments of training
 _BALANCE = 0.8  # of their pairs, from which a trend is no coincidence
 _LEAST = 0.1  # total worsening that is reported
 _WAY = 0.3  # and that of the whole way to the top of the range
 _PERCENT = 100.0  # top of percentages
 _CLEAR = 0.3  # total worsening that needs no confirmation by as many metrics again
+_SEGMENTS = 30  # of training, that are watched where the metrics are shares of examples
+_EARLIEST = 4  # of these, after which there may be a warning
+_SURE = 4.0  # standard errors of a share by which segments worsen it in all, and
+_AGAINST = 0.2  # of which they may improve it
+_TENS = (10, 100, 1000, 10_000)  # examples of which a loss is a share, too, if it is rounded
+_IN_DOUBT = 50  # examples as which such a number counts, in fractions, if it is
+_IN_DOUBT_FROM = 1000  # at least so large
 _OTHER = {"loss": "accuracy", "accuracy": "loss"}
 _TREND = {"loss": "rise", "accuracy": "fall"}
 _ADVICE = (
@@ -76,25 +85,57 @@ def watch_metrics(kind: Declared, metrics: Sequence[float]) -> bool:
 def watch_segments(kind: Declared, segments: Sequence[tuple[float, float]]) -> bool:
     """Warn if training worsens the metric whatever the settings; return whether that is known.
 
-    Call it after each segment, until it is known: a call with the fewest segments that tell may warn.
+    Call it after each segment, until it is known. Shares of one number of examples, as accuracies and
+    error rates are, tell it early, by their standard errors; other metrics with the tenth segment.
 
     Args:
         kind: Declared kind of the metrics.
         segments: Metrics before and after each segment of training so far.
     """
-    changes = [_sign(kind) * (after - before) for before, after in segments]
-    worse = sum(change > 0 for change in changes)
-    balance = worse - sum(change < 0 for change in changes)
-    top = _top(kind, [metric for segment in segments for metric in segment] or [0.0])
-    within = top in (1.0, _PERCENT if kind == "loss" else 1.0)
-    steady = balance >= _BALANCE * _COUNT and sum(changes) >= _LEAST * (top or 1.0)
-    if len(segments) == _COUNT and within and steady:
+    count = len(segments)
+    steady = count == _COUNT and _worsen_steadily(kind, segments)
+    if steady or (_EARLIEST <= count <= _SEGMENTS and _worsen_surely(kind, segments)):
+        worse = sum(_sign(kind) * (after - before) > 0 for before, after in segments)
         _logger.warning(
             "In %d of the first %d segments of training, with all settings tried, the metrics %s. "
             f"{_ADVICE}",
-            *(worse, _COUNT, _TREND[kind], kind, _OTHER[kind]),
+            *(worse, count, _TREND[kind], kind, _OTHER[kind]),
         )
-    return len(segments) >= _COUNT
+        return True
+    return count >= _SEGMENTS
+
+
+def _worsen_steadily(kind: Declared, segments: Sequence[tuple[float, float]]) -> bool:
+    """Return whether most segments worsen metrics, and all together by a tenth of the range."""
+    changes = [_sign(kind) * (after - before) for before, after in segments]
+    balance = sum((change > 0) - (change < 0) for change in changes)
+    top = _top(kind, [metric for segment in segments for metric in segment])
+    within = top in (1.0, _PERCENT if kind == "loss" else 1.0)
+    return within and balance >= _BALANCE * _COUNT and sum(changes) >= _LEAST * (top or 1.0)
+
+
+def _worsen_surely(kind: Declared, segments: Sequence[tuple[float, float]]) -> bool:
+    """Return whether the metrics are shares of examples, and worsen by more than these tell by chance."""
+    sign, metrics = _sign(kind), [metric for segment in segments for metric in segment]
+    top = _top(kind, metrics)
+    if top not in (1.0, _PERCENT) or sign * sum(after - before for before, after in segments) <= 0:
+        return False
+    examples = examples_of([metric / top for metric in metrics])
+    if examples is None or (examples in _TENS and (top > 1 or examples < _IN_DOUBT_FROM)):
+        return False
+    count = _IN_DOUBT if examples in _TENS else examples
+    moves = [
+        sign * _standard_errors(before / top, after / top, count) for before, after in segments
+    ]
+    worse, better = sum(m for m in moves if m > 0), -sum(m for m in moves if m < 0)
+    return worse - better >= _SURE and better <= _AGAINST * worse
+
+
+def _standard_errors(before: float, after: float, examples: int) -> float:
+    """Return the change of a share in standard errors of the difference of two independent shares."""
+    middle = (before + after) / 2
+    variance = max(2 * middle * (1 - middle), 2 / examples) / examples
+    return (after - before) / math.sqrt(variance)
 
 
 def _sign(kind: Declared) -> int:

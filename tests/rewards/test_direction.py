@@ -2,11 +2,13 @@
 
 import math
 import random
+from itertools import pairwise
 
 import pytest
 
 import botorch_costly as bc
 from botorch_costly.rewards import GainReward
+from botorch_costly.rewards.direction import watch_segments
 
 WAYS = {
     "an accuracy told as a loss": ("loss", lambda t: 0.9 - 0.8 * math.exp(-t / 4)),
@@ -111,3 +113,34 @@ def test_a_reward_that_goes_on_judges_no_direction(caplog):
     for number in range(60, 90):
         again(0.01 * (number - 58), round=number)
     assert "declare them" not in caplog.text
+
+
+def rising(examples, *, by=1.0, rise=0.1):
+    """Eight segments that raise a share of examples from a fifth, by default by a tenth in all."""
+    steps = [round(examples * (0.2 + rise * t / 8)) / examples for t in range(9)]
+    return [(by * before, by * after) for before, after in pairwise(steps)]
+
+
+@pytest.mark.parametrize(
+    ("segments", "warns"),
+    [
+        (rising(997), True),
+        (rising(997, by=100.0), True),
+        (rising(997, by=math.sqrt(0.5)), False),  # no shares
+        (rising(60), False),  # by chance
+        (rising(1000), False),  # perhaps a loss of three decimals
+        ([(after, before) for before, after in rising(997)], False),
+        ([(300 / 997, 200 / 997), *rising(997, rise=0.3)], False),  # one improves it clearly
+    ],
+    ids=["shares", "percent", "a loss", "few", "rounded", "falling", "both ways"],
+)
+def test_segments_of_shares_worsen_it_surely(segments, warns, caplog):
+    told = [watch_segments("loss", segments[: n + 1]) for n in range(len(segments))]
+    assert any(told) == warns == ("declare them as accuracy" in caplog.text)
+
+
+def test_segments_are_watched_for_a_while_only(caplog):
+    late = [(0.5, 0.5)] * 30 + rising(997)
+    told = [watch_segments("loss", late[: n + 1]) for n in range(len(late))]
+    assert told.index(True) == 29
+    assert caplog.text == ""

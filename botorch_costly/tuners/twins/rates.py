@@ -194,8 +194,12 @@ class RateSearch:
         self._trained *= 2
 
     def _move(self) -> None:
-        """Centre the bracket at its best rate; a rate without a state goes on from that of the best."""
-        best = self._best
+        """Centre the bracket at its best rate; a rate without a state goes on from that of the best.
+
+        Rates that were left behind do not count: where training worsens networks, those trained for fewer
+        rounds look better.
+        """
+        best = max(self._alive(), key=self._rank)
         bracket = [best]
         for distance in (_HALF, -_HALF):
             point = self._at(best + distance)
@@ -226,7 +230,7 @@ class RateSearch:
     def _remaining(self) -> Side:
         """Return the best rate that has a state to go on from."""
         alive = self._alive()
-        return self._sides[max(alive, key=self._level)] if alive else self._retreat()
+        return self._sides[max(alive, key=self._rank)] if alive else self._retreat()
 
     def _forget_way_back(self) -> None:
         way_back, self._way_back = self._way_back, None
@@ -265,7 +269,10 @@ class RateSearch:
 
     @property
     def _best(self) -> float:
-        return max(self._sides, key=lambda rate: (self._sides[rate].level, -abs(rate)))
+        return max(self._sides, key=self._rank)
+
+    def _rank(self, rate: float) -> tuple[float, float]:
+        return self._sides[rate].level, -abs(rate)
 
     def _around_best(self) -> list[float]:
         """Return the best rate and those half a step from it that were tried."""

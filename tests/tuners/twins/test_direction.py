@@ -1,8 +1,11 @@
 """A metric of the other kind makes twins choose what worsens the network: one warning says so."""
 
+import math
 import random
+from functools import partial
 
 import pytest
+import torch
 
 import botorch_costly as bc
 from tests.tuners.twins.running import RATE, Run, play
@@ -64,3 +67,30 @@ def test_a_resumed_run_counts_what_it_was_told_before(caplog):
     assert "declare them as" not in caplog.text
     play(again, run, metric=metric)
     assert "declare them as accuracy" in caplog.text
+
+
+def shares(run, examples=500):
+    """An accuracy of a number of examples, in single precision; a tenth after a divergence."""
+    share = 0.1 if math.isnan(run.level) else accuracy(run)
+    return torch.tensor(round(examples * share) / examples, dtype=torch.float32).item()
+
+
+def errors(run, examples=500):
+    return 1 - shares(run, examples)
+
+
+@pytest.mark.parametrize(("kind", "metric"), [("loss", shares), ("accuracy", errors)])
+@pytest.mark.parametrize("start", [1e-3, 1e-2])
+def test_shares_of_the_other_kind_are_reported_in_the_first_tenth(kind, metric, start, caplog):
+    tuner = bc.TwinTuner(RATE, 200, start={"lr": start}, metric=kind)
+    play(tuner, Run(), metric=metric, rounds=20)
+    assert f"If they are no {kind}, declare them as" in caplog.text
+
+
+@pytest.mark.parametrize("examples", [68, 500, 1000, 10_000])
+@pytest.mark.parametrize("start", [1e-4, 1e-2])
+def test_shares_of_the_declared_kind_are_fine(examples, start, caplog):
+    for kind, metric in (("loss", errors), ("accuracy", shares)):
+        tuner = bc.TwinTuner(RATE, 200, start={"lr": start}, metric=kind)
+        play(tuner, Run(noise=0.02), metric=partial(metric, examples=examples))
+    assert "declare them as" not in caplog.text

@@ -236,3 +236,13 @@ def test_what_still_moves_is_hardly_believed_and_what_is_far_is_not_drawn_back()
     assert estimated(0.8, 1.0).mean < 0.6 * estimated(0.8, 0.0).mean
     assert estimated(2.5, 0.0).mean > 0.9 * 2.5
     assert estimated(0.5, 0.0).mean < 0.8 * 0.5
+
+
+def test_a_bracket_moves_to_no_rate_that_was_left_behind():
+    search = searched((-0.2, -0.1, -0.3))
+    for number, rate in enumerate(search._bracket):
+        search._sides[rate] = search._sides[rate]._replace(state=number)
+    search._sides[1.5] = search._sides[0.0]._replace(level=0.0, state=None)
+    search._move()
+    assert search._bracket == [0.0, 0.5]  # there is none below
+    assert all(search._sides[rate].state is not None for rate in search._bracket)
