@@ -15,6 +15,12 @@ from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.online.options import Design
 
 _START_ROUNDS = 5  # default number of intervals that play the start
+_DESIGN = "initial design"
+
+
+def is_of_design(decision: Decision) -> bool:
+    """Return whether the initial design has decided."""
+    return decision.reason.startswith(_DESIGN)
 
 
 class Limit(NamedTuple):
@@ -82,7 +88,7 @@ class Opening:
             else:
                 x = self.others[number - self.start_rounds]
             config = self.space.decode(x if box is None else box[0] + (box[1] - box[0]) * x)
-        reason = f"initial design (interval {number + 1} of {self.rounds})"
+        reason = f"{_DESIGN} (interval {number + 1} of {self.rounds})"
         return Decision(number, config, query=True, reason=reason)
 
 

@@ -19,7 +19,7 @@ from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.online.decider import Decider
 from botorch_costly.tuners.online.intervals import Interval, Intervals
 from botorch_costly.tuners.online.learner import Learner
-from botorch_costly.tuners.online.opening import Opening
+from botorch_costly.tuners.online.opening import Opening, is_of_design
 from botorch_costly.tuners.online.trust_region import StepLimits, TrustRegion, log_limits
 
 _HELD = "the enqueued configuration is held"
@@ -184,13 +184,14 @@ class Proposer:
         chosen = self._chosen
         fits = chosen is None if rounds == 0 else chosen is not None or not has_chosen
         check(fits, "chosen", f"that of {rounds} rounds", chosen)
-        # An opening that waits for the clock is longer than its design.
-        opened = chosen is not None and (chosen.interval or 0) >= self._opening.rounds
-        opened = (
-            opened and not self._run.is_rationed and chosen is not None and chosen.reason != _HELD
-        )
+        opened = chosen is not None and chosen.reason != _HELD and self._is_past_opening(chosen)
         complete = not opened or not same_options or self._num_told is not None
         check(complete, "num_told", "a count", None)
+
+    def _is_past_opening(self, chosen: Decision) -> bool:
+        if self._run.is_rationed:  # an opening that waits for the clock is longer than its design
+            return chosen.query and not is_of_design(chosen)
+        return (chosen.interval or 0) >= self._opening.rounds
 
     def _choose(self, interval: Interval, learner: Learner, account: Account) -> Decision:
         """Choose the configuration of an interval, and whether its end is queried."""

@@ -8,6 +8,7 @@ import pytest
 
 from botorch_costly.errors import AlreadyToldError, InvalidArgumentError, StateMismatchError
 from tests.cases import quick
+from tests.registry.optimizers import OPTIMIZERS
 from tests.tuners.online.playing import through_a_file
 from tests.tuners.online.states import same
 from tests.tuners.within_a_share.playing import KINDS, Play, begun, make
@@ -137,3 +138,16 @@ def test_a_clock_that_jumps_counts_as_usual(kind, jump, caplog):
     ours, theirs = run.tuner.state_dict()["tariff"], whole.tuner.state_dict()["tariff"]
     for kind_of_work in ("training", "validation"):
         assert ours[kind_of_work] == theirs[kind_of_work]
+
+
+@pytest.mark.parametrize("asked", [5, 6, 10])
+def test_a_state_without_its_count_is_refused_once_the_opening_is_over(asked):
+    """Without the count the opening would begin again."""
+    case = OPTIMIZERS["OnlineTuner within a share of the clock"]
+    tuner = case.make(0)
+    for _ in range(asked):
+        case.tell(tuner, tuner.ask(), math.nan)
+    before = copy.deepcopy(tuner.state_dict())
+    with pytest.raises(StateMismatchError, match="complete state_dict"):
+        tuner.load_state_dict({**tuner.state_dict(), "num_told": None})
+    assert same(tuner.state_dict(), before)
