@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from botorch_costly.rewards.shares import examples_of
+from botorch_costly.rewards.shares import TENS, examples_of
 
 _COUNT = 10  # metrics that are checked, and segments of training
 _BALANCE = 0.8  # of their pairs, from which a trend is no coincidence
@@ -17,8 +17,7 @@ _SEGMENTS = 30  # of training, that are watched where the metrics are shares of 
 _EARLIEST = 4  # of these, after which there may be a warning
 _SURE = 4.0  # standard errors of a share by which segments worsen it in all, and
 _AGAINST = 0.2  # of which they may improve it
-_TENS = (10, 100, 1000, 10_000)  # examples of which a loss is a share, too, if it is rounded
-_IN_DOUBT = 50  # examples as which such a number counts, in fractions, if it is
+_IN_DOUBT = 50  # examples as which one of the TENS counts, in fractions, if it is
 _IN_DOUBT_FROM = 1000  # at least so large
 _OTHER = {"loss": "accuracy", "accuracy": "loss"}
 _TREND = {"loss": "rise", "accuracy": "fall"}
@@ -121,9 +120,9 @@ def _worsen_surely(kind: Declared, segments: Sequence[tuple[float, float]]) -> b
     if top not in (1.0, _PERCENT) or sign * sum(after - before for before, after in segments) <= 0:
         return False
     examples = examples_of([metric / top for metric in metrics])
-    if examples is None or (examples in _TENS and (top > 1 or examples < _IN_DOUBT_FROM)):
+    if examples is None or (examples in TENS and (top > 1 or examples < _IN_DOUBT_FROM)):
         return False
-    count = _IN_DOUBT if examples in _TENS else examples
+    count = _IN_DOUBT if examples in TENS else examples
     moves = [
         sign * _standard_errors(before / top, after / top, count) for before, after in segments
     ]

@@ -6,6 +6,7 @@ import torch
 
 _MOST = 20_000  # examples; of more, any number is a share within its rounding
 _ROUNDING = 2.0**-22  # of a share that was computed in single precision
+TENS = (10, 100, 1000, 10_000)  # examples of which a rounded loss is a share, too
 _FEWEST = 5  # different values; fewer may be shares by coincidence
 
 

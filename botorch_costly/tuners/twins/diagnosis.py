@@ -15,7 +15,9 @@ from typing import NamedTuple
 import torch
 
 from botorch_costly.records import TwinDecision
+from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.tuners.twins.constants import CONSTANTS
+from botorch_costly.tuners.twins.told import Passed
 
 _FEWEST = 3  # queries with a metric before there is a verdict
 _FAILED = 2 / 3  # share of failed or untold queries that suggests a mistake
@@ -23,6 +25,12 @@ _HALF = 0.5  # share of the run after which it counts that a hyperparameter was 
 _LEAST = 0.01  # log loss; less may be chance
 _MOST = 10.0  # largest factor of the speed that a few rounds can tell
 _WORSENING = 0.5  # log loss by which a metric got worse that should perhaps be maximized
+_WORSENED = {
+    "loss": "The metric is worse than it was at first. It should be a loss, or an accuracy with "
+    "metric='accuracy', and no gain.",
+    "accuracy": "The accuracy is lower than it was at first. A loss or an error rate needs "
+    "metric='loss'.",
+}
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,9 @@ class TwinDiagnosis:
         constant: Whether all metrics were equal.
         worsened: Log loss by which the latest level is below the first one; negative where it is better.
         untried: Names of hyperparameters that have had one value throughout.
+        metric: Kind of the metric.
+        examples: Number of examples of which the losses are shares, as error rates are; None if not.
+        passed: The best metric, where the run is clearly worse by now; None if it is not.
     """
 
     rounds: int
@@ -61,6 +72,9 @@ class TwinDiagnosis:
     constant: bool
     worsened: float
     untried: tuple[str, ...] = ()
+    metric: Kind = "loss"
+    examples: int | None = None
+    passed: Passed | None = None
 
     @property
     def binds(self) -> bool | None:
@@ -78,8 +92,7 @@ class TwinDiagnosis:
 
     def _verdict(self) -> str:
         if self.told < _FEWEST:
-            fewest = _FEWEST
-            return f"Too early to say: {self.told} queries told, and {fewest} are the fewest."
+            return self._verdict_of_few()
         if self.constant:
             return "Nothing can be compared: all metrics told so far are the same."
         if self.by_hand:
@@ -102,13 +115,30 @@ class TwinDiagnosis:
             return "Exploring has not paid so far: the start would be as good after as many rounds."
         return "Exploring has not paid so far: it found nothing better for the rounds given back."
 
+    def _verdict_of_few(self) -> str:
+        told = "1 query" if self.told == 1 else f"{self.told} queries"
+        if self.rounds < self.horizon:
+            return f"Too early to say: {told} told, and {_FEWEST} are the fewest."
+        if self.queries >= _FEWEST:
+            of = f"{told} of {self.queries} told"
+            return f"Nothing can be compared: {of}, and {_FEWEST} are the fewest."
+        return (
+            f"The run was too short to compare settings, and was trained with its start: {told} "
+            f"told, and {_FEWEST} are the fewest."
+        )
+
+    @property
+    def _noun(self) -> str:
+        """What falls as a network learns."""
+        return "error" if self.metric == "accuracy" else "loss"
+
     def _numbers(self) -> list[str]:
         if self.told < _FEWEST:
             return []
         return [
-            f"{self.given_back} of {self.rounds} rounds were given back, without which the loss at the "
-            f"end would be {1 - math.exp(-self.cost):.1%} lower; the configuration changed "
-            f"{_times(self.changes)}{self._lead()}.",
+            f"{self.given_back} of {self.rounds} rounds were given back, without which the "
+            f"{self._noun} at the end would be {1 - math.exp(-self.cost):.1%} lower; the configuration "
+            f"changed {_times(self.changes)}{self._lead()}.",
             *self._untried(),
             *self._compute(),
         ]
@@ -117,15 +147,17 @@ class TwinDiagnosis:
         if math.isnan(self.gained) or self.paid is None:
             return ""
         lower, which = 1 - math.exp(-abs(self.gained)), "lower" if self.gained >= 0 else "higher"
-        return f", and the loss should be {lower:.1%} {which} than with the start"
+        share = f", and the {self._noun} should be {lower:.1%} {which} than with the start"
+        few = ", judged by its few rounds (more if it hardly learnt in them)"
+        return share + few if self.gained > 0 else share
 
     def _untried(self) -> list[str]:
         if not self.untried or not self.given_back or self.rounds < _HALF * self.horizon:
             return []
         names = ", ".join(self.untried)
         return [
-            f"Never tried: {names}. While the loss still falls, numbers other than learning rates are "
-            "left alone, unless they lie in the upper part of their range."
+            f"Never tried: {names}. While the {self._noun} still falls, numbers other than learning "
+            "rates are left alone, unless they lie in the upper part of their range."
         ]
 
     def _compute(self) -> list[str]:
@@ -133,10 +165,13 @@ class TwinDiagnosis:
             return []
         share = 1 - 0.5 ** max(self.slope, -1.0)  # capped because the loss may grow
         if self.binds:
-            return [f"Compute binds: twice the rounds would lower the loss by about {share:.0%}."]
+            return [
+                f"Compute binds: twice the rounds would lower the {self._noun} by about {share:.0%}."
+            ]
         share = max(share, 0.0)
         return [
-            f"Compute hardly binds (twice the rounds: {share:.1%} of the loss); exploring is cheap."
+            f"Compute hardly binds (twice the rounds: {share:.1%} of the {self._noun}); exploring is "
+            "cheap."
         ]
 
     def _warnings(self) -> list[str]:
@@ -148,12 +183,24 @@ class TwinDiagnosis:
             )
         if self.failed > share * self.told and self.told >= fewest:
             messages.append(f"Most queries fail ({self.failed} of {self.told}): training diverges.")
+        if self.passed is not None:
+            messages.append(self._said_of(self.passed))
         if self.worsened > _WORSENING:
+            messages.append(_WORSENED[self.metric])
+        if self.examples is not None:
             messages.append(
-                "The metric is worse than it was at first. It should be a loss, or an accuracy with "
-                "metric='accuracy', and no gain."
+                f"The metrics are shares of {self.examples} examples, and count as error rates, of which "
+                "smaller ones are better: accuracies need metric='accuracy'."
             )
         return messages
+
+    def _said_of(self, passed: Passed) -> str:
+        best = "lowest" if self.metric == "loss" else "highest"
+        return (
+            f"The {self.metric} was {best} in round {passed.round} ({passed.best:.4g}) and is "
+            f"{passed.now:.4g} now: the network overfits, or the rate is too large. "
+            "`Session(.., keep_best=True)` keeps the best state."
+        )
 
 
 def _times(number: int) -> str:
@@ -167,6 +214,8 @@ class Lineages(NamedTuple):
     start: list[tuple[int, float]]
     # Of the state of the incumbent and those that it comes from
     run: list[tuple[int, float]]
+    # Rounds of these states
+    path: frozenset[int] = frozenset()
 
 
 class _State(NamedTuple):
@@ -206,7 +255,7 @@ def lineages(
     known = [(i, level) for i, level in levels.items() if i < len(states) and level == level]
     start = {states[i].trained: level for i, level in known if states[i].is_start}
     run = {states[i].trained: level for i, level in known if i in path and level > -math.inf}
-    return Lineages(sorted(start.items()), sorted(run.items()))
+    return Lineages(sorted(start.items()), sorted(run.items()), frozenset(path))
 
 
 def gained_by(found: Lineages, rounds: int, given_back: int) -> float:

@@ -28,6 +28,12 @@ from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis, gained_by, lineages
 from botorch_costly.tuners.twins.segments import segments
 from botorch_costly.tuners.twins.strategy import TwinStrategy
+from botorch_costly.tuners.twins.told import (
+    examples_in,
+    passed_by,
+    sentence_on,
+    told_in,
+)
 
 _logger = logging.getLogger(__name__)
 _LEAST_ERROR = 1e-4  # share of errors; smaller ones count as this
@@ -282,7 +288,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
 
     def summary(self) -> str:
         """Return a few lines on the rounds, the queries, the cost of exploration and the incumbent."""
-        rounds = len(self._ledger)
+        rounds, told = len(self._ledger), told_in(self.observations, self.level_of)
         share = f" ({self.queries / rounds:.0%} of the rounds)" if rounds else ""
         of = "" if self.horizon is None else f" of {self.horizon}"
         return "\n".join(
@@ -290,8 +296,10 @@ class TwinTuner(Frame[TwinDecision, Observation]):
                 f"{rounds}{of} rounds of compute, {self.given_back} of them given back",
                 f"{self.queries} queries{share}, {self.failed_queries} of them failed",
                 *self._on_the_clock(),
-                f"those given back cost {1 - math.exp(-self.exploration_cost):.1%} of the loss at the "
-                "end; diagnose() says whether they have paid",
+                f"those given back cost {1 - math.exp(-self.exploration_cost):.1%} of the "
+                f"{'loss' if self._metric == 'loss' else 'error'} at the end; diagnose() says whether "
+                "they have paid",
+                *([sentence_on(self._metric, told)] if told else []),
                 f"start: {config_text(self.space.decode(self._start))}",
                 f"incumbent: {config_text(self.incumbent)}",
             ]
@@ -315,11 +323,12 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         """Return whether compute binds, the cost of exploration so far, and whether it has paid."""
         budget = self._strategy.plan.budget
         is_start = torch.allclose(self._strategy.plan.incumbent, self._start, rtol=0, atol=SAME)
-        metrics = [o.reward for o in self.observations if o.reward is not None]
-        levels = [level for level in map(self.level_of, metrics) if not math.isnan(level)]
+        told = told_in(self.observations, self.level_of)
+        levels = [each.level for each in told if math.isfinite(each.level)]
+        path = lineages(self.decisions, {}, self.state_of_incumbent).path
         return TwinDiagnosis(
             rounds=len(self._ledger),
-            horizon=self.expected_rounds or len(self._ledger),
+            horizon=self.expected_rounds or len(self._ledger) + 1,
             queries=self.queries,
             told=len(self.observations),
             failed=self.failed_queries,
@@ -329,9 +338,12 @@ class TwinTuner(Frame[TwinDecision, Observation]):
             gained=self._gained(),
             changes=max(budget.changes, int(not is_start)),
             by_hand=self._strategy.by_hand,
-            constant=len(set(metrics)) == 1,
+            constant=len({each.metric for each in told}) == 1,
             worsened=levels[0] - levels[-1] if levels else 0.0,
             untried=self._untried(),
+            metric=self._metric,
+            examples=examples_in(self._metric, told),
+            passed=passed_by([each for each in told if each.round in path]),
         )
 
     def _untried(self) -> tuple[str, ...]:

@@ -1,12 +1,14 @@
 """What a run of twins says about itself is what it did."""
 
 import math
+import random
 
 import pytest
 
 import botorch_costly as bc
 from botorch_costly.records import TwinDecision
 from botorch_costly.tuners.twins.diagnosis import Lineages, TwinDiagnosis, gained_by, lineages
+from botorch_costly.tuners.twins.told import Passed, Told, passed_by
 from tests.tuners.twins.running import GOOD, RATE, Run, alone, play
 
 
@@ -140,7 +142,8 @@ def test_what_exploring_costs_is_said_as_a_share_of_the_loss():
     assert "the end would be 4.9% lower" in diagnosed()  # 1 - exp(-0.05)
     assert "changed once, and the loss should be 25.9% lower than with the start" in diagnosed()
     assert "changed 3 times" in diagnosed(changes=3)
-    assert "25.9% higher than with the start" in diagnosed(gained=-0.3)
+    assert "with the start, judged by its few rounds" in diagnosed()
+    assert "25.9% higher than with the start." in diagnosed(gained=-0.3)
 
 
 @pytest.mark.parametrize(
@@ -158,3 +161,104 @@ def test_a_hyperparameter_with_one_value_throughout_was_never_tried():
     assert tuner.diagnose().untried == ()
     play(tuner, Run())
     assert tuner.diagnose().untried == ("dropout",)
+
+
+def test_with_accuracies_the_words_are_those_of_errors():
+    passed = Passed(59, 0.931, 0.902)
+    text = diagnosed(metric="accuracy", worsened=0.6, passed=passed, untried=("dropout",))
+    assert "loss" not in text.replace("metric='loss'", "").replace("A loss or an error rate", "")
+    assert text.count("the error") == 4
+    assert "The accuracy was highest in round 59 (0.931) and is 0.902 now" in text
+    assert "The accuracy is lower than it was at first" in text
+
+
+@pytest.mark.parametrize(
+    ("queries", "told", "rounds", "said"),
+    [
+        (0, 0, 0, "Too early to say: 0 queries told, and 3 are the fewest."),
+        (1, 1, 3, "Too early to say: 1 query told, and 3 are the fewest."),
+        (2, 2, 4, "and was trained with its start: 2 queries told, and 3 are the fewest."),
+        (9, 1, 4, "Nothing can be compared: 1 query of 9 told, and 3 are the fewest."),
+    ],
+)
+def test_few_queries_are_early_or_too_few_in_all(queries, told, rounds, said):
+    assert said in diagnosed(queries=queries, told=told, rounds=rounds, horizon=4)
+
+
+def test_a_run_that_was_short_says_so_at_its_end():
+    tuner = bc.TwinTuner(RATE, 3, start={"lr": GOOD})
+    play(tuner, Run())
+    assert str(tuner.diagnose()).startswith("The run was too short to compare settings")
+
+
+def overfits(run):
+    """A loss that falls for forty rounds of a state, and rises then."""
+    return 1 + 0.02 * abs(len(run.played) - 40)
+
+
+def test_a_run_that_has_passed_its_best_metric_says_so():
+    tuner = bc.TwinTuner(RATE, 100, start={"lr": GOOD})
+    play(tuner, Run(), metric=overfits)
+    best = min(tuner.observations, key=lambda outcome: outcome.reward)
+    passed = tuner.diagnose().passed
+    assert passed == (best.round, best.reward, tuner.observations[-1].reward)
+    said = (
+        f"The loss was lowest in round {best.round} ({best.reward:.4g}) and is {passed.now:.4g} now"
+    )
+    assert said in str(tuner.diagnose())
+
+
+def course(levels, metric=None):
+    numbers = [math.exp(-level) for level in levels] if metric is None else metric
+    return [Told(5 * i, *each) for i, each in enumerate(zip(numbers, levels, strict=True))]
+
+
+def test_only_a_clear_loss_of_what_was_reached_counts():
+    falls = [0.0, 0.3, 0.5, 0.6, 0.65, 0.66, 0.665]
+    assert passed_by(course(falls)) is None
+    assert passed_by(course([*falls, 0.1])) is None  # a single one
+    assert passed_by(course([*falls, 0.55, 0.54, 0.53])) is None  # slightly
+    assert passed_by(course([*falls, 0.4, 0.35, 0.3])).round == 30
+    assert passed_by(course([0.5, 0.4, 0.3, 0.2])) is None  # too few
+    draws = random.Random(0)
+    noisy = [[draws.gauss(0, 0.2) for _ in range(60)] for _ in range(50)]
+    assert not any(passed_by(course(levels)) for levels in noisy)
+
+
+def test_few_errors_are_few_by_chance():
+    wrong = (60, 58, 57, 56, 55, 54, 53, 74, 75, 76)
+    for examples, many in ((601, False), (15_013, True)):
+        rates = [(k * (examples // 601) + k % 7 * many) / examples for k in wrong]
+        found = passed_by(course([-math.log(rate) for rate in rates], rates))
+        assert (found is not None) == many
+
+
+def test_error_rates_are_told_from_losses_in_the_diagnosis():
+    tuner = bc.TwinTuner(RATE, 100, start={"lr": GOOD})
+    play(tuner, Run(), metric=lambda run: round(500 * run.loss() / 2) / 500)
+    assert "shares of 500 examples, and count as error rates" in str(tuner.diagnose())
+    for kind, digits in (("loss", 17), ("loss", 3), ("accuracy", 17)):
+        tuner = bc.TwinTuner(RATE, 100, start={"lr": GOOD}, metric=kind)
+        play(tuner, Run(), metric=lambda run, digits=digits: round(run.loss() / 2, digits))
+        assert tuner.diagnose().examples is None
+
+
+@pytest.mark.parametrize(("kind", "best"), [("loss", min), ("accuracy", max)])
+def test_a_summary_has_the_first_the_best_and_the_latest_metric(kind, best):
+    tuner = bc.TwinTuner(RATE, 100, start={"lr": GOOD}, metric=kind)
+    assert f"{kind}: " not in tuner.summary()
+    play(tuner, Run(), metric=lambda run: overfits(run) / 4)
+    told = {outcome.reward: outcome.round for outcome in reversed(tuner.observations)}
+    first, last, found = tuner.observations[0].reward, tuner.observations[-1].reward, best(told)
+    said = f"{first:.4g} at first, {found:.4g} at best (round {told[found]}), {last:.4g} at last"
+    assert f"{kind}: {said}" in tuner.summary()
+
+
+def test_metrics_of_trials_that_were_given_back_do_not_count(monkeypatch):
+    tuner, judged = bc.TwinTuner(RATE, 200, start={"lr": GOOD}), []
+    play(tuner, Run())
+    module = "botorch_costly.tuners.twins.tuner.passed_by"
+    monkeypatch.setattr(module, lambda run: judged.extend(told.metric for told in run))
+    tuner.diagnose()
+    assert 0 < len(judged) < len(tuner.observations)
+    assert judged == sorted(judged, reverse=True)  # this run learns in each round
