@@ -63,6 +63,7 @@ class RateSearch:
         self.lost, self.is_conclusive = 0, False
         self._bracket = [0.0]  # rates that are kept, in order
         self._before = math.nan  # best rate at half of the rounds trained
+        self._safe: Side | None = None  # what goes on if all diverge; None for the first state
 
     def run(self) -> Steps[Side]:
         """Return the configuration to go on with, and the state to go on from."""
@@ -171,20 +172,29 @@ class RateSearch:
         return alive > 1 and lost <= self._allowance and affords
 
     def _lengthen(self) -> Steps[None]:
-        """Train the rates of the bracket for as many rounds again; it moves if its best is at an edge."""
+        """Train the rates of the bracket for as many rounds again; it moves if its best is at an edge.
+
+        A rate that diverges keeps the state before: the first one is gone by then, if all diverge.
+        """
         self._before = self._vertex()
         self._move()
         alive, began = self._alive(), self._began + self._trained
+        self._safe = self._sides[alive[0]]
         for decades in alive:
             side = self._sides[decades]
             level = yield from self._budget.play(
                 side.point, self._trained, _REASON, state=side.state, began=began
             )
             longer = Side(side.point, _finite(level), self._budget.mark())
+            if longer.level == -math.inf:
+                self._budget.drop(longer.state)
+                self._sides[decades] = longer._replace(state=side.state)
+                continue
             self._sides[decades] = longer
             self._drop(side.state)
             self._lead(longer)
-        self.lost += self._trained * (len(alive) - 1)  # those of one of them are not lost
+        # The rounds of one that goes on are not lost.
+        self.lost += self._trained * (len(alive) - bool(self._alive()))
         self._trained *= 2
 
     def _move(self) -> None:
@@ -205,9 +215,12 @@ class RateSearch:
     def _chosen(self, decades: float) -> Side:
         """Return an estimate as a configuration, with the state of the rate that is nearest to it.
 
-        If all networks diverged, it is the smallest rate with the first state.
+        If all networks diverged, it is the smallest rate with the first state, or with its own state
+        before it was trained for longer.
         """
         alive = self._alive()
+        if not alive and self._safe is not None:
+            return self._safe
         if not alive:
             self.lost += self._trained
             return self._sides[min(self._sides)]._replace(state=self._first)
