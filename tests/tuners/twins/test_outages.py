@@ -44,8 +44,9 @@ class Interrupted(Run):
         self.rounds += 1
 
 
-def played(name, length, rounds=None):
-    space, start, horizon, first = RUNS[name]
+def played(name, length, rounds=None, *, first=None):
+    space, start, horizon, usual = RUNS[name]
+    first = usual if first is None else first
     run = Interrupted(range(first, first + length))
     session = bc.Session.of(bc.TwinTuner(space, horizon, start=start), run)
     for _ in range(horizon if rounds is None else rounds):
@@ -53,6 +54,7 @@ def played(name, length, rounds=None):
         run.train(decision.config)
         if decision.query:
             session.tell(decision, run.loss())
+        assert len(session.tuner.kept) <= 3
     return session, run
 
 
@@ -61,8 +63,15 @@ def test_a_search_whose_rates_all_diverge_goes_on_from_a_state_before(name):
     session, run = played(name, 6)
     horizon = session.tuner.horizon
     assert len(session.tuner.decisions) == horizon
-    # A short run has no query left with which it could notice what comes after the search.
-    assert math.isfinite(run.progress) or horizon == 60
+    assert math.isfinite(run.progress)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_run_that_diverged_where_nothing_was_measured_goes_back_before_it(name):
+    """A search takes most queries of a short run: until the next one there are several stretches."""
+    for first in range(6, 42, 3):
+        _, run = played(name, 1, first=first)
+        assert math.isfinite(run.progress)
 
 
 @pytest.mark.parametrize("name", RUNS)
