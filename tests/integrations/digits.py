@@ -75,8 +75,8 @@ def by_hand(epochs, steps_a_round, horizon):
             optimizer.step()
             step += 1
             decision = decisions[-1]
-            asked = decision.query or decision.round == horizon - 1
-            if step % steps_a_round == 0 and asked and step <= horizon * steps_a_round:
+            is_due = step % steps_a_round == 0 and decision.query
+            if is_due and step <= horizon * steps_a_round:
                 model.eval()
                 with torch.no_grad():
                     losses.append(loss_of(model(x), y).item())

@@ -315,6 +315,33 @@ def test_without_an_incumbent_the_last_configuration_stays(caplog):
     assert "the last configuration" in caplog.text
 
 
+@pytest.mark.parametrize("published", [False, True])
+def test_a_longer_run_of_several_fits_is_measured_as_its_tuner_decides(published):
+    """The kind: a query that a driver loses or adds as a fit or a horizon changes."""
+    make = bc.OnlineTuner.as_published if published else bc.OnlineTuner
+
+    def driver(horizon, state=None):
+        tuned = make(SPACE, horizon, query=bc.BernoulliQuery(0.5), seed=1)
+        driver = driver_of(tuned, guard=False, changed=["horizon"])
+        if state is not None:
+            driver.load_state_dict(copy.deepcopy(state))
+        return driver
+
+    first = driver(6)
+    Fit(first).train(1)
+    Fit(first).train(1)  # the round of another fit is another one
+    longer = driver(10, first.state_dict())
+    Fit(longer)
+    fit = Fit(longer).train(8 * STEPS)
+    decisions = longer.tuner.decisions
+    assert len(decisions) == 10
+    assert [one.round for one in decisions[2:] if one.query] == [
+        one.round for one in longer.tuner.observations
+    ]
+    assert fit.metrics == len(longer.tuner.observations) > 0
+    assert decisions[-1].query is not published  # the coin comes up against both
+
+
 STEPS_OF_A_RUN = {
     "as long": (8, ""),
     "a round and a half longer": (11, "the run has 5"),

@@ -4,6 +4,7 @@ The kind of fault: a decision that the tuner counts on and that was not carried 
 """
 
 import copy
+import math
 
 import pytest
 from hypothesis import strategies as st
@@ -143,6 +144,18 @@ class SessionMachine(RuleBasedStateMachine):
 
 def test_a_session_takes_any_order_of_calls():
     run_machine(SessionMachine, examples=15, steps=25)
+
+
+def test_metrics_that_never_come_leave_a_state_to_go_back_to():
+    """All rates that are trained for longer count as diverged, after the first state was dropped."""
+    machine = SessionMachine()
+    machine.make(seed=0)
+    machine.play()
+    for loss in (math.nan, math.nan, 1.0, 1.0, 1.0, 1.0):
+        machine.play()
+        machine.tell(loss)
+    for _ in range(HORIZON - 7):
+        machine.play()
 
 
 @pytest.mark.slow

@@ -195,6 +195,8 @@ class OnlineTuner(GainOptimizer[Decision]):
         told, and the first configurations are drawn at random and queried. Its own way is
         ``rewards=RewardScale(0.0, 1.0, clip=math.inf), design=Design(rounds=0)``, for rewards of about 1.
 
+        As in the paper, the last round has no query for its own sake, so a guard may not see it.
+
         Args:
             space: Search space.
             horizon: Rounds of the run; ``None`` if unknown.

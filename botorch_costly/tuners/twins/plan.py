@@ -8,7 +8,7 @@
        little, and of a smaller rate where it hardly learns.
     4. Nothing is tried in the last fifth, so that the final network has been trained to its end.
 
-A run that falls far behind its best level returns to the previous state.
+A run that falls far behind its best level returns to the latest state before all that was not measured.
 """
 
 import math
@@ -75,17 +75,19 @@ class Plan:
         self._last_stall, self._next_trial = 0, 0.0  # rounds trained
         self._plays = True  # whether the present step plays the incumbent rather than a trial
         self._state = budget.mark()  # state that the incumbent starts from
+        self._measured = self._state  # the latest state before all that no query has measured
         self._origin: int | None = self._state  # first state, until the run has begun to learn
 
     def run(self) -> Steps[None]:
         """Play all rounds."""
         while self.budget.left > 0:
             self._pass_marks()
-            yield from self._stretch()
+            if (yield from self._stretch()):
+                self._measured = self._state
             if self._has_begun:
                 self._origin = None
             origin = () if self._origin is None else (self._origin,)
-            self.budget.drop_all_but(self._state, *origin)
+            self.budget.drop_all_but(self._state, self._measured, *origin)
 
     def extend(self, horizon: int) -> None:
         """Plan for another horizon from the next step on."""
@@ -108,11 +110,14 @@ class Plan:
         """Play all remaining rounds from the present state, without the states kept so far."""
         self.budget.forget_states()
         self._plays, self._origin = True, None
-        self._state = self.budget.mark()
+        self._state = self._measured = self.budget.mark()
         return self.run()
 
-    def _stretch(self) -> Steps[None]:
-        """Play the incumbent, and compare other configurations with it from the same state."""
+    def _stretch(self) -> Steps[bool]:
+        """Play the incumbent, and compare other configurations with it from the same state.
+
+        Return whether a query has measured the incumbent.
+        """
         budget = self.budget
         tests = self._strengths.is_due
         # A test after the first state lasts longer than the rates that it would be compared with.
@@ -129,7 +134,12 @@ class Plan:
         level = yield from self._play(rounds - half, None if half > 0 else state)
         self._state, self._plays = budget.mark(), False
         if math.isnan(level):
-            return
+            return False
+        if self._measured != state:  # the state may have diverged long before
+            if self._fell(level):
+                self._go_back(self._measured)
+                return True
+            self._release_measured()
         slope = budget.curve.slope(budget.trained, level)
         present = Side(self.incumbent, level, self._state, early)
         start = Start(state, present, rounds, slope, trained, began)
@@ -145,6 +155,12 @@ class Plan:
             yield from self._try_others(start)
         else:
             budget.curve.add(budget.trained, start.incumbent.level)
+        return True
+
+    def _release_measured(self) -> None:
+        """Drop the state before what was not measured, so that trials hold as many copies as ever."""
+        if self._measured != self._origin:
+            self.budget.drop(self._measured)
 
     def _pass_marks(self) -> None:
         """Make searches and tests due at the marks; begin anew if nothing was learnt until the second."""
@@ -165,7 +181,7 @@ class Plan:
         budget = self.budget
         budget.give_back(budget.trained, 0.0)
         self.incumbent = self._slower(self._slower(self.incumbent))
-        self._state = origin
+        self._state = self._measured = origin
         budget.stand_at(origin)
         budget.curve.points.clear()
 

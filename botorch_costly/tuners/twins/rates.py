@@ -61,9 +61,9 @@ class RateSearch:
         self._began, self._is_late = start.began, start.trained > 0  # late, small rates look better
         self._sides = {0.0: start.incumbent}  # by decades from the present rate
         self.lost, self.is_conclusive = 0, False
-        self._way_back: int | None = start.state  # state to go on from if all networks diverge
         self._bracket = [0.0]  # rates that are kept, in order
         self._before = math.nan  # best rate at half of the rounds trained
+        self._safe: Side | None = None  # what goes on if all diverge; None for the first state
 
     def run(self) -> Steps[Side]:
         """Return the configuration to go on with, and the state to go on from."""
@@ -72,7 +72,7 @@ class RateSearch:
         self.is_conclusive = self._differs()
         if not self.is_conclusive:
             return self._chosen(0.0)
-        self._forget_way_back()
+        self._drop(self._first)
         self._before = self._vertex(early=True)
         while self._moves and self._change != 0 and self._may_lengthen():
             yield from self._lengthen()
@@ -172,25 +172,29 @@ class RateSearch:
         return alive > 1 and lost <= self._allowance and affords
 
     def _lengthen(self) -> Steps[None]:
-        """Train the rates of the bracket for as many rounds again; it moves if its best is at an edge."""
+        """Train the rates of the bracket for as many rounds again; it moves if its best is at an edge.
+
+        A rate that diverges keeps the state before: the first one is gone by then, if all diverge.
+        """
         self._before = self._vertex()
         self._move()
         alive, began = self._alive(), self._began + self._trained
+        self._safe = self._sides[alive[0]]
         for decades in alive:
             side = self._sides[decades]
             level = yield from self._budget.play(
                 side.point, self._trained, _REASON, state=side.state, began=began
             )
-            state = self._budget.mark() if math.isfinite(level) else None
-            self._sides[decades] = longer = Side(side.point, _finite(level), state)
-            if state is None and self._way_back is None:
-                self._way_back = side.state
-            else:
-                self._drop(side.state)
-            self._lead(longer if state is not None else self._remaining())
-        if self._alive():
-            self._forget_way_back()
-        self.lost += self._trained * (len(alive) - 1)  # those of one of them are not lost
+            longer = Side(side.point, _finite(level), self._budget.mark())
+            if longer.level == -math.inf:
+                self._budget.drop(longer.state)
+                self._sides[decades] = longer._replace(state=side.state)
+                continue
+            self._sides[decades] = longer
+            self._drop(side.state)
+            self._lead(longer)
+        # The rounds of one that goes on are not lost.
+        self.lost += self._trained * (len(alive) - bool(self._alive()))
         self._trained *= 2
 
     def _move(self) -> None:
@@ -213,28 +217,21 @@ class RateSearch:
         self._keep_only(sorted({*bracket}))
 
     def _chosen(self, decades: float) -> Side:
-        """Return an estimate as a configuration, with the state of the rate that is nearest to it."""
+        """Return an estimate as a configuration, with the state of the rate that is nearest to it.
+
+        If all networks diverged, it is the smallest rate with the first state, or with its own state
+        before it was trained for longer.
+        """
         alive = self._alive()
+        if not alive and self._safe is not None:
+            return self._safe
         if not alive:
             self.lost += self._trained
-            return self._retreat()
+            return self._sides[min(self._sides)]._replace(state=self._first)
         point = self._at(decades)
         near = min(alive, key=lambda rate: abs(rate - self._decades(point)))
         self._keep_only([near])
         return self._sides[near]._replace(point=point)
-
-    def _retreat(self) -> Side:
-        """Return the smallest rate, with a state from before networks diverged."""
-        return self._sides[min(self._sides)]._replace(state=self._way_back)
-
-    def _remaining(self) -> Side:
-        """Return the best rate that has a state to go on from."""
-        alive = self._alive()
-        return self._sides[max(alive, key=self._rank)] if alive else self._retreat()
-
-    def _forget_way_back(self) -> None:
-        way_back, self._way_back = self._way_back, None
-        self._drop(way_back)
 
     def _vertex(self, *, early: bool = False) -> float:
         """Return the maximizer of a parabola through the bracket, near its best rate, in decades."""
@@ -294,8 +291,7 @@ class RateSearch:
 
     def _drop(self, state: int | None) -> None:
         """Drop a state that no rate goes on from."""
-        needed = {self._way_back, *(side.state for side in self._sides.values())}
-        if state is not None and state not in needed:
+        if state is not None and all(side.state != state for side in self._sides.values()):
             self._budget.drop(state)
 
     def _at(self, decades: float) -> Tensor:

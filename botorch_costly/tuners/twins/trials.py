@@ -73,6 +73,8 @@ class Challenge:
     ) -> Steps[Side]:
         """Let a trial and the present configuration go on; return the better one.
 
+        If neither is measured, the present configuration stays, in the state before they went on.
+
         Args:
             trial: A trial that leads.
             least: Smallest last lead of a trial that is taken.
@@ -86,8 +88,15 @@ class Challenge:
                 side.point, start.rounds, "a trial that goes on", state=side.state, began=began
             )
             sides.append(Side(side.point, level, budget.mark()))
-            budget.drop(side.state)
+            if side is trial:
+                budget.drop(side.state)
         budget.give_back(start.rounds, start.slope.upper)
+        if not any(math.isfinite(side.level) for side in sides):
+            for side in sides:
+                budget.drop(side.state)
+            budget.give_back(start.rounds, start.slope.upper)
+            return present
+        budget.drop(present.state)
         first, second = (a.lead_over(b) for a, b in ((trial, present), sides))
         lasts = not math.isfinite(first) or second >= growth * first
         chosen, other = sides if lasts and second > least else reversed(sides)
