@@ -2,7 +2,7 @@
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
 import torch
@@ -14,6 +14,7 @@ from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.points import SAME, among
 from botorch_costly.ask_tell.tariff import Stock
 from botorch_costly.errors import check
+from botorch_costly.parameters import Plain
 from botorch_costly.records import Decision, Observation
 
 D = TypeVar("D", bound=Decision)
@@ -28,6 +29,21 @@ def sign_of(maximize: bool) -> float:
     """
     check(isinstance(maximize, bool), "maximize", "a bool", maximize)
     return 1.0 if maximize else -1.0
+
+
+def text_of_values(outcomes: Sequence[Observation], config: Mapping[str, Plain]) -> str:
+    """Return a phrase on the value of a configuration, or on their mean; "" if it has none.
+
+    Example:
+        >>> lr = {"lr": 1.0}
+        >>> text_of_values([Observation(0, lr, 0.5), Observation(1, lr, 0.25)], lr)
+        ', mean of 2 values 0.375'
+    """
+    told = [o.reward for o in outcomes if o.reward is not None and dict(o.config) == dict(config)]
+    if not told:
+        return ""
+    number = "value" if len(told) == 1 else f"mean of {len(told)} values"
+    return f", {number} {sum(told) / len(told):.6g}"
 
 
 class Evaluations(Generic[D, T]):

@@ -13,7 +13,7 @@ from botorch_costly.ask_tell.clocks import Clocks
 from botorch_costly.ask_tell.diagnosis import Diagnosed
 from botorch_costly.ask_tell.domain import Domain
 from botorch_costly.ask_tell.earlier_names import EarlierNames
-from botorch_costly.ask_tell.evaluations import Evaluations, sign_of
+from botorch_costly.ask_tell.evaluations import Evaluations, sign_of, text_of_values
 from botorch_costly.ask_tell.ledger import Ledger
 from botorch_costly.ask_tell.protocol import Tells
 from botorch_costly.ask_tell.recorded import Recorded
@@ -324,7 +324,9 @@ class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], Advising, ABC, Gener
         if self.total_cost > 0:
             lines.append(f"total cost {self.total_cost:.6g}")
         if (best := self.best()) is not None:
-            lines.append(f"best: {config_text(best)}")
+            is_plain = self.tells == "value" and self.fidelities is None
+            value = text_of_values(self.observations, best) if is_plain else ""
+            lines.append(f"best: {config_text(best)}{value}")
         return "\n".join([*lines, *self._on_the_clock()])
 
     def _on_the_clock(self, per_round: int = 1) -> list[str]:

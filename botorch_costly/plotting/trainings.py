@@ -54,7 +54,7 @@ def plot_trainings(trainings: Sequence[Training], ax: "Axes | None" = None) -> "
             ends = columns_of([(t.known[-1], t.latest) for t in group], 2)
             ax.plot(*ends, marker, color=color, markersize=4, label=f"{name} ({len(group)})")
     best = max(begun, key=lambda training: training.latest)
-    ax.plot(*_curve(best), color=BLACK, linewidth=2, label="best at hand")
+    ax.plot(*_curve(best), color=BLACK, linewidth=2, label="the best training")
     ax.set(xlabel="iteration", ylabel="reward")
     legend(ax, is_own=is_own)
     return ax

@@ -36,7 +36,7 @@ def test_trainings_are_drawn_by_how_they_ended():
         "in training (1)",
         "diverged (1)",
         "trained to its end (1)",
-        "best at hand",
+        "the best training",
     ]
     best = ax.lines[-1]
     assert best.get_xydata().tolist() == [[1, 0.1], [3, 0.9]]  # the gap is left out

@@ -194,9 +194,11 @@ class Diagnosis:
                 f"as it began, to {(1 - self.ahead) * self.earned:.3g}."
             )
         if not math.isnan(self.surpassed):
+            is_less = self.surpassed >= 0
+            which, clearly = ("less", "clearly") if is_less else ("more", "and clearly less")
             lines.append(
-                f"In the rounds of the others it would have earned {self.surpassed:.3g} less than they "
-                f"did, clearly with a probability of {self.sure_surpassed:.2f}."
+                f"In the rounds of the others it would have earned {abs(self.surpassed):.3g} {which} "
+                f"than they did, {clearly} with a probability of {self.sure_surpassed:.2f}."
             )
         return lines
 

@@ -13,6 +13,14 @@ from botorch_costly.tuners.online.diagnosis import Diagnosis
 from botorch_costly.tuners.online.hindsight import Run as Told, projected, run_of
 from tests.tuners.twins.running import GOOD, RATE, Run, alone
 
+KNOWN = {
+    "negative": 0.2,
+    "signal": 0.5,
+    "trend": 0.1,
+    "drift": 0.0,
+    "nothing": 0.1,
+    "bits": 2.0,
+}
 HORIZON = 120
 SHARES = (0.5, 0.9, 1.0)
 
@@ -132,15 +140,23 @@ def test_the_rewards_of_the_start_end_where_another_configuration_begins():
     ],
 )
 def test_the_verdict_follows_from_what_the_start_would_have_earned(changes, paid, said):
-    known = {
-        "negative": 0.2,
-        "signal": 0.5,
-        "trend": 0.1,
-        "drift": 0.0,
-        "nothing": 0.1,
-        "bits": 2.0,
-    }
     rest = {"sure": 0.5, "advantage": 0.1, "earned": 1.0, "surpassed": 0.1, "sure_surpassed": 0.1}
-    found = Diagnosis(20, 0, 20, **{**known, **rest, "configurations": 5, "told": 20, **changes})
+    found = Diagnosis(20, 0, 20, **{**KNOWN, **rest, "configurations": 5, "told": 20, **changes})
     assert found.has_paid is paid
+    assert said in str(found)
+
+
+@pytest.mark.parametrize(
+    ("surpassed", "said"),
+    [
+        (0.0453, "have earned 0.0453 less than they did, clearly with a probability of 0.02."),
+        (
+            -0.0453,
+            "have earned 0.0453 more than they did, and clearly less with a probability of 0.02.",
+        ),
+    ],
+)
+def test_what_the_start_would_have_earned_has_no_sign(surpassed, said):
+    rest = {"sure": 0.5, "advantage": 0.1, "earned": 1.0, "configurations": 5, "told": 20}
+    found = Diagnosis(20, 0, 20, **KNOWN, **rest, surpassed=surpassed, sure_surpassed=0.02)
     assert said in str(found)

@@ -10,6 +10,7 @@ import torch
 import botorch_costly as bc
 from botorch_costly import errors
 from botorch_costly.models.similarity import adapt_similarity, learn_similarity
+from botorch_costly.plain import config_text
 from tests.cases import quick
 
 SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0), "y": bc.Real(0.0, 1.0)})
@@ -331,9 +332,11 @@ def test_the_share_goes_on_after_a_state(robust):
 
 
 def test_a_summary_says_what_the_tasks_have():
-    text = played(3, [study()]).summary()
+    optimizer = played(3, [study()])
+    text = optimizer.summary()
     assert "1 earlier tasks with a share of" in text
-    assert "best: " in text
+    best = next(o for o in optimizer.observations if dict(o.config) == optimizer.best())
+    assert f"best: {config_text(best.config)}, value {best.reward:.6g}\n" in text
 
 
 BAD = {
