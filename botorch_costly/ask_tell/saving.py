@@ -127,7 +127,7 @@ def read(path: str | os.PathLike[str], names: Sequence[str]) -> dict[str, Any]:
     received = sorted(map(str, states)) if isinstance(states, dict) else type(states).__name__
     complete = isinstance(states, dict) and set(names) <= set(states)
     alone = isinstance(states, dict) and "header" in states
-    hint = " (load_state_dict takes a state that was saved alone)" if alone else ""
+    hint = "; a state that torch.load reads is for load_state_dict" if alone else ""
     check(complete, "path", f"states of {sorted(names)}{hint}", received, StateMismatchError)
     return states
 

@@ -116,7 +116,9 @@ def test_files_that_were_written_in_another_way_say_how_to_read_them(optimizer, 
     with pytest.raises(StateMismatchError, match=r"files of save are read by load.*\['tuner'\]"):
         optimizer.load_state_dict(torch.load(whole))
     for load in (optimizer.load, lambda path: bc.load(path, tuner=optimizer)):
-        with pytest.raises(StateMismatchError, match=r"load_state_dict\(torch\.load\(path\)\)"):
+        with pytest.raises(
+            StateMismatchError, match="a state that torch.load reads is for load_state_dict"
+        ):
             load(alone)
         with pytest.raises(StateMismatchError, match="and no whole objects"):
             load(pickled)
