@@ -117,7 +117,7 @@ def test_files_that_were_written_in_another_way_say_how_to_read_them(optimizer, 
         optimizer.load_state_dict(torch.load(whole))
     for load in (optimizer.load, lambda path: bc.load(path, tuner=optimizer)):
         with pytest.raises(
-            StateMismatchError, match="a state that torch.load reads is for load_state_dict"
+            StateMismatchError, match=r"a state that torch\.load reads is for load_state_dict"
         ):
             load(alone)
         with pytest.raises(StateMismatchError, match="and no whole objects"):

@@ -1,6 +1,7 @@
 """Metrics that mean something else than the guard believes: a warning says so, and nothing is lost."""
 
 import math
+import statistics
 
 import botorch_costly as bc
 from tests.rewards.guarding import Weights, guarded
@@ -55,7 +56,8 @@ def test_a_run_whose_first_ten_metrics_are_nan_is_tuned_afterwards():
     told = [o.reward for o in tuner.observations]
     assert told[:11] == [None] * 11  # the eleventh has no reference
     assert all(gain is not None for gain in told[11:])
-    assert tuner.decisions[-1].config["x"] > 0.8
+    # A single round may explore.
+    assert statistics.median(d.config["x"] for d in tuner.decisions[-10:]) > 0.8
 
 
 def test_a_constant_metric_is_a_reward_of_nothing():
