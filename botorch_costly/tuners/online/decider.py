@@ -145,6 +145,7 @@ class Decider:
     def confine(self, box: Tensor) -> None:
         """Decide within a box of the cube from now on, ``2 x d``."""
         self._rivals.confine(box)
+        self._information_share = None  # of points in the box
 
     def state_dict(self) -> dict[str, Any]:
         """Return recent query values over their effective horizons, and the state of the search."""
@@ -189,7 +190,7 @@ class Decider:
         return _comparison(choices.mean, choices.variance, None, beta)
 
     def _information_share_of(self, kernel: Stationary) -> float:
-        """Return the information share of one query, computed once for each kernel."""
+        """Return the information share of one query, computed once for each kernel and box."""
         if self._information_share is None or not _same_shape(self._information_share[0], kernel):
             points = self._search.representatives()
             self._information_share = kernel, information_share(covariance(kernel, points, points))

@@ -197,3 +197,19 @@ def test_the_first_query_is_weighed_by_points_that_are_spread_over_a_list(monkey
     assert lines.squeeze(-1).sort().values.diff().max() < 0.1
     assert lines.min() < 0.1
     assert lines.max() > 0.9
+
+
+@pytest.mark.parametrize("hold", [None, bc.Hold(share=0.0, shortest=5)])
+def test_prices_of_a_budget_are_the_same_in_a_run_that_is_resumed_in_any_round(hold):
+    """Also where a trust region has moved, whose boxes follow from its state."""
+    space = bc.SearchSpace({"lr": bc.Real(1e-8, 1e-6, log=True)})
+    options = {"query": bc.PricedQuery(budget=9), "start": {"lr": 8e-8}, "horizon": 25}
+    options |= {} if hold is None else {"hold": hold}
+    tuner = bc.OnlineTuner(space, **options)
+    for round in range(12):
+        resumed = bc.OnlineTuner(space, **options)
+        resumed.load_state_dict(through_a_file(tuner.state_dict()))
+        decision = tuner.ask()
+        assert resumed.ask() == decision
+        if decision.query:
+            tuner.tell(decision, math.sin(3.0 * round) + 2 * round % 3)
