@@ -131,7 +131,7 @@ class _Omissible:
 
 
 class _Remarks:
-    """What a call should have been, in words.
+    """Remarks on a call whose arguments do not fit.
 
     Args:
         parameters: Parameters of the function, without its ``self``.
@@ -154,7 +154,7 @@ class _Remarks:
         self._given = {*self._by_place[: len(args)], *kwargs}
 
     def text(self) -> str:
-        """Return what to change, and the arguments of the function."""
+        """Return the remarks, and the arguments of the function."""
         if not self._parameters:
             return "no argument"
         plain = [p.replace(annotation=Parameter.empty) for p in self._parameters]

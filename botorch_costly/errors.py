@@ -58,7 +58,7 @@ def shown(value: object) -> str:
 
 
 def _of_class(value: object) -> str:
-    """Return what to do if a class was passed in place of its object; empty for others, and numbers."""
+    """Return advice on a class that was passed in place of its object; "" for any other value."""
     if not isinstance(value, type) or issubclass(value, numbers.Number):
         return ""
     return f" itself (call it to make an object: {value.__name__}(..))"

@@ -6,13 +6,20 @@ from botorch_costly.errors import InvalidCallError, UnknownNameError
 from botorch_costly.other_names import METHODS, names_here
 
 
+def check_public(owner: object, name: str) -> None:
+    """Raise Python's AttributeError for a private name: many programs look for such names."""
+    if name.startswith("_"):
+        message = f"{type(owner).__name__!r} object has no attribute {name!r}"
+        raise AttributeError(message, name=name, obj=owner)
+
+
 class Advising:
     """An object that names what stands for a missing attribute; it is no container of items."""
 
     _in_place_of_items: ClassVar[str] = "an attribute"
 
     def _instead(self, name: str) -> list[str]:
-        """Return what stands for a missing attribute; empty if that is unknown."""
+        """Return the attributes that stand for a missing one; none if they are unknown."""
         if name in ("save", "load") and hasattr(type(self), "state_dict"):
             return [f"state_dict, as in botorch_costly.{name}(path, part=..)"]
         return names_here(name, self._names(), METHODS)
@@ -24,10 +31,8 @@ class Advising:
 
         def __getattr__(self, name: str) -> NoReturn:
             """Raise UnknownNameError with what stands for the attribute."""
+            check_public(self, name)
             kind = type(self)
-            if name.startswith("_"):  # many programs look for such names, of no use to a reader
-                message = f"{kind.__name__!r} object has no attribute {name!r}"
-                raise AttributeError(message, name=name, obj=self)
             if hasattr(kind, name):  # a property raised an AttributeError: raise it again
                 return object.__getattribute__(self, name)
             instead = " or ".join(self._instead(name))

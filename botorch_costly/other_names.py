@@ -1,4 +1,4 @@
-"""What other libraries call the arguments and methods of this package, for messages of errors."""
+"""Names in other libraries for arguments, methods and classes of this package, for messages of errors."""
 
 import difflib
 from collections.abc import Collection, Mapping

@@ -19,7 +19,7 @@ from botorch_costly.errors import (
     check_nonnegative,
     check_rate,
 )
-from botorch_costly.lookups import Advising
+from botorch_costly.lookups import Advising, check_public
 from botorch_costly.plain import PLAIN, Plain, as_number, is_plain, listed, plain, tupled
 
 
@@ -85,9 +85,7 @@ class FrozenConfig(dict[str, Plain]):
     if not TYPE_CHECKING:  # for a type checker such a class has all attributes
 
         def __getattr__(self, name: str) -> NoReturn:
-            if name.startswith("_"):
-                message = f"{type(self).__name__!r} object has no attribute {name!r}"
-                raise AttributeError(message, name=name, obj=self)
+            check_public(self, name)
             names = [name] if name in self else list(self)
             expected = f"{' or '.join(f'config[{key!r}]' for key in names)} (it is a dict)"
             raise UnknownNameError("config", expected, f".{name}")

@@ -28,10 +28,8 @@ class Around(Advising, Generic[D]):
 
     def _instead(self, name: str) -> list[str]:
         """Return the attribute of the tuner, if it has it."""
-        within = hasattr(type(self.tuner), name) and name not in (
-            "save",
-            "load",
-        )  # more than the tuner
+        is_whole = name in ("save", "load")  # of more than the tuner
+        within = hasattr(type(self.tuner), name) and not is_whole
         return [f"tuner.{name}"] if within else super()._instead(name)
 
     @property

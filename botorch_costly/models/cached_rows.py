@@ -116,9 +116,8 @@ def noise_of(variances: Tensor, slopes: Tensor | float) -> Tensor:
         slopes: Derivatives of the targets by the rewards, shape ``(n,)`` or a number.
     """
     deviations = variances.sqrt() * slopes  # a square of the slopes alone could overflow
-    # Slopes of subnormal rewards are infinite.
     noise = deviations.square().clamp_max(_LARGEST_NOISE)
-    return torch.where(variances > 0, noise, 0.0)
+    return torch.where(variances > 0, noise, 0.0)  # slopes of subnormal rewards are infinite
 
 
 def near_rows(inputs: Tensor, rewards: Tensor) -> Tensor:

@@ -114,5 +114,22 @@ class AppliedDropout(_Applied):
         return [module.p for module in self._modules]
 
 
+class AppliedSettings:
+    """Both comparisons, for the parts of a run.
+
+    Args:
+        parts: Networks, optimizers and other parts.
+    """
+
+    def __init__(self, parts: Iterable[Any]) -> None:
+        parts = tuple(parts)
+        self._rates, self._dropout = AppliedRates(parts), AppliedDropout(parts)
+
+    def note(self, config: Mapping[str, Any], rates: Iterable[str]) -> None:
+        """Take note of a configuration that has been trained, whose learning rates have these names."""
+        self._rates.note({name: config[name] for name in rates})
+        self._dropout.note(config)
+
+
 def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, Tensor) else value

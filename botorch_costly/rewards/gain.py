@@ -49,10 +49,8 @@ from botorch_costly.rewards.discounted_average import DiscountedAverage
 from botorch_costly.rewards.metric_gain import Kind, MetricGain, When
 from botorch_costly.rewards.sample import Reading, Sample
 
-_ANOTHER = {
-    "loss": 1.0,
-    "accuracy": 0.3,
-}  # nats, share: by which a network that was not loaded is worse
+# By how many nats, or which share, a network that was not loaded is worse.
+_ANOTHER = {"loss": 1.0, "accuracy": 0.3}
 _logger = logging.getLogger(__name__)
 
 

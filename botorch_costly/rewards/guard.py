@@ -12,7 +12,7 @@ from botorch_costly.errors import InvalidArgumentError, StateMismatchError, chec
 from botorch_costly.lookups import Advising
 from botorch_costly.plain import agree, as_number
 from botorch_costly.records import Decision
-from botorch_costly.rewards.applied_rates import AppliedDropout, AppliedRates, rates_in
+from botorch_costly.rewards.applied_rates import AppliedSettings, rates_in
 from botorch_costly.rewards.gain import GainReward
 from botorch_costly.rewards.idle_rounds import IdleRounds
 from botorch_costly.rewards.metric_gain import When
@@ -99,8 +99,7 @@ class GuardedReward(Advising):
         self._recovery = Recovery(save, restore)
         self._good: Sample | None = None  # whose mean the metric of the good state is
         # Of a loop of the user's, with known parts.
-        self._rates: AppliedRates | None = None
-        self._dropout: AppliedDropout | None = None
+        self._settings: AppliedSettings | None = None
         self._idle: IdleRounds | None = None
 
     @classmethod
@@ -131,14 +130,13 @@ class GuardedReward(Advising):
         """
         recovery = Recovery.of(parts, device)
         guard = cls(reward, recovery.save, recovery.restore, margin=margin)
-        guard._recovery = recovery
-        guard._rates, guard._dropout = AppliedRates(parts), AppliedDropout(parts)
+        guard._recovery, guard._settings = recovery, AppliedSettings(parts)
         guard._idle = IdleRounds(parts, recovery.outside)
         return guard
 
     def trust_rates(self) -> None:
         """Warn of no settings that are not applied: the caller applies them, and checks them."""
-        self._rates = self._dropout = self._idle = None
+        self._settings = self._idle = None
 
     @property
     def _kept(self) -> Kept | None:
@@ -221,12 +219,11 @@ class GuardedReward(Advising):
 
     def _check_training(self, decision: Decision) -> None:
         """Warn if the parts were trained with other settings than those of decisions, or not at all."""
-        if self._rates is None or self._dropout is None or self._idle is None:
+        if self._settings is None or self._idle is None:
             return
         self._idle.end_round()
         if not self._idle.are_trained_elsewhere:
-            self._rates.note(rates_in(decision.config))
-            self._dropout.note(decision.config)
+            self._settings.note(decision.config, rates_in(decision.config))
 
     def _guard(
         self,

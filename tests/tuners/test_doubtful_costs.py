@@ -22,6 +22,13 @@ def tell(search, decision, cost_of):
     search.tell(decision, (decision.config["x"] - 0.3) ** 2, cost=cost)
 
 
+def played(fidelities, cost_of):
+    search = optimizer(fidelities)
+    for _ in range(13):
+        tell(search, search.ask(), cost_of)
+    return search
+
+
 def messages(caplog):
     return [r.message for r in caplog.records if "fall toward the target" in r.message]
 
@@ -46,10 +53,7 @@ PAID = {
 
 @pytest.mark.parametrize("name", INVERTED)
 def test_costs_that_fall_are_named_once(name, caplog):
-    fidelities, cost_of = INVERTED[name]
-    search = optimizer(fidelities)
-    for _ in range(13):
-        tell(search, search.ask(), cost_of)
+    search = played(*INVERTED[name])
     (message,) = messages(caplog)
     assert search.fidelities.names[0] in message
 
@@ -59,10 +63,7 @@ FLAT = {"flat", "flat with noise", "falls by a hundredth"}
 
 @pytest.mark.parametrize("name", PAID)
 def test_other_costs_are_not_but_those_that_do_not_depend_on_the_fidelity(name, caplog):
-    fidelities, cost_of = PAID[name]
-    search = optimizer(fidelities)
-    for _ in range(13):
-        tell(search, search.ask(), cost_of)
+    played(*PAID[name])
     assert not messages(caplog)
     assert sum("are about equal" in text for text in caplog.messages) == (name in FLAT)
 

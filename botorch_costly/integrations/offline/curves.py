@@ -55,9 +55,8 @@ class CurveTrials(OfflineTrials[CurveDecision]):
         self.resumes = optimizer.resumes
         self.space = extended(optimizer.space, {iterations: Integer(shortest, longest)})
         self._iterations = iterations
-        self._reports: list[
-            tuple[int, int]
-        ] = []  # last reported iteration, and the last one, of trials
+        # Last reported iteration, and the last one, of trials.
+        self._reports: list[tuple[int, int]] = []
         self._left_by: dict[
             int, Hashable
         ] = {}  # the trial that saved the last checkpoint of a training
@@ -131,8 +130,7 @@ class CurveTrials(OfflineTrials[CurveDecision]):
         if len(self._reports) == CURVES:
             return
         self._reports.append((last, until))
-        is_due = len(self._reports) == CURVES
-        if is_due and all(n < m for n, m in self._reports) and seem_sparse(self._reports):
+        if len(self._reports) == CURVES and seem_sparse(self._reports):
             _logger.warning(
                 "The reports of complete trials end early (%s): they are taken for those of the first "
                 "iterations, although others came after them. Report the number of the iteration.",

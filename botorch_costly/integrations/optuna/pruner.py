@@ -160,7 +160,7 @@ class CurvePruner(BasePruner):
         if self._knows_ends or len(known) < _ENDS:
             return
         self._knows_ends = True
-        if all(done < length for done, length in known) and seem_sparse(known):
+        if seem_sparse(known):
             _logger.warning(
                 "Complete trials end at iteration %d of the %d that CurvePruner was told: each step is "
                 "taken for an iteration, and trials are pruned too late. Report the number of the "

@@ -18,6 +18,8 @@ def seem_sparse(lengths: Sequence[tuple[int, int]]) -> bool:
         >>> seem_sparse([(6, 63), (6, 63), (12, 125)]), seem_sparse([(6, 63), (50, 63), (9, 63)])
         (True, False)
     """
+    if not all(values < iterations for values, iterations in lengths):
+        return False
     if all(values == 1 for values, _ in lengths):
         return True
     spacings = range(2, max(iterations for _, iterations in lengths))

@@ -129,7 +129,7 @@ class TwinDiagnosis:
 
     @property
     def _noun(self) -> str:
-        """What falls as a network learns."""
+        """Name of the quantity that falls as a network learns."""
         return "error" if self.metric == "accuracy" else "loss"
 
     def _numbers(self) -> list[str]:

@@ -223,9 +223,9 @@ class RateSearch:
         before it was trained for longer.
         """
         alive = self._alive()
-        if not alive and self._safe is not None:
-            return self._safe
         if not alive:
+            if self._safe is not None:
+                return self._safe
             self.lost += self._trained
             return self._sides[min(self._sides)]._replace(state=self._first)
         point = self._at(decades)

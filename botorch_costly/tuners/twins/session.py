@@ -19,7 +19,7 @@ from botorch_costly.errors import (
     shortened,
 )
 from botorch_costly.records import Observation, Plain, TwinDecision
-from botorch_costly.rewards.applied_rates import AppliedDropout, AppliedRates
+from botorch_costly.rewards.applied_rates import AppliedSettings
 from botorch_costly.rewards.idle_rounds import IdleRounds
 from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.rewards.outside_optimizers import OutsideOptimizers
@@ -151,8 +151,7 @@ class Session(Around[TwinDecision]):
         expected = f"a TwinTuner (loggers and ranks go around its session: {around})"
         check(isinstance(tuner, TwinTuner), "tuner", expected, tuner)
         self.tuner, self._parts = tuner, Parts(parts, device)
-        self._outside = OutsideOptimizers(parts, _ADVICE)
-        self._rates, self._dropout = AppliedRates(parts), AppliedDropout(parts)
+        self._outside, self._settings = OutsideOptimizers(parts, _ADVICE), AppliedSettings(parts)
         self._idle, self._turns = IdleRounds(parts, self._outside), Turns(parts, "Session")
         if plays_a_schedule(tuner.space) and self._parts.have_scheduler:
             _logger.warning(
@@ -249,10 +248,8 @@ class Session(Around[TwinDecision]):
         if self._position is not None and decisions:
             self._outside.end()
             self._idle.end_round()
-            config = decisions[-1].config
             if not self._idle.are_trained_elsewhere:
-                self._rates.note({name: config[name] for name in self.tuner.space.rates})
-                self._dropout.note(config)
+                self._settings.note(decisions[-1].config, self.tuner.space.rates)
 
     def _check_position(self) -> None:
         (loads, asked), (now, by_all) = self._position or self.tuner.position, self.tuner.position

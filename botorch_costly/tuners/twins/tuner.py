@@ -28,12 +28,7 @@ from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis, gained_by, lineages
 from botorch_costly.tuners.twins.segments import segments
 from botorch_costly.tuners.twins.strategy import TwinStrategy
-from botorch_costly.tuners.twins.told import (
-    examples_in,
-    passed_by,
-    sentence_on,
-    told_in,
-)
+from botorch_costly.tuners.twins.told import examples_in, passed_by, sentence_on, told_in
 
 _logger = logging.getLogger(__name__)
 _LEAST_ERROR = 1e-4  # share of errors; smaller ones count as this

@@ -268,9 +268,8 @@ def test_any_levels_are_planned_with(seed):
 
 
 @pytest.mark.parametrize("diverged", cases.quick([math.nan, math.inf, 1e300], math.nan))
-@pytest.mark.parametrize(
-    "lasting", [0, 1, 2, 10]
-)  # of the longer trainings, those that do not diverge
+# Of the longer trainings, so many do not diverge.
+@pytest.mark.parametrize("lasting", [0, 1, 2, 10])
 @pytest.mark.parametrize("moving", [0.1, 0.3, -0.3])  # decades of the best rate, a round
 def test_rates_may_diverge_when_they_are_trained_for_longer(diverged, lasting, moving):
     """The search goes on from a state that is held, and so does a run that is stopped."""
