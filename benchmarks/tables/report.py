@@ -108,7 +108,9 @@ REPORTS: dict[str, Page] = {
         "boil-condition.png",
     ),
     "boil-rl": Page(
-        "Policies on trainings of reinforcement learning", "curves.tabular", "boil-rivals.png"
+        "Policies on trainings of reinforcement learning",
+        "curves.live.benchmark:live_text",
+        "boil-rivals.png",
     ),
     "boil-rl-curves": Page(
         "Recorded trainings of reinforcement learning",

@@ -15,6 +15,7 @@ from benchmarks.curves.live.best import best_of, best_text
 from benchmarks.curves.live.cartpole import CartPole, Memory, double_values
 from benchmarks.curves.live.decayed import Decayed, _teacher
 from benchmarks.curves.live.pictures import _network
+from benchmarks.curves.live.pools import over_pools, pooled, program_of, training_numbers
 from benchmarks.curves.live.program import Length, advance
 from benchmarks.harness.record import rows_of, write_results
 from tests.cases import quick, slow
@@ -263,3 +264,32 @@ def test_the_benchmark_records_once_and_plays(tmp_path, monkeypatch, capsys) -> 
     assert {row["policy"] for row in rows_of("boil-rl", tmp_path)} == {"random", "curve optimizer"}
     assert "cartpole" in capsys.readouterr().out
     assert "cartpole" in benchmark.curves_text(recorded_before)
+
+
+def test_pools_share_no_training_and_are_played_on_one_by_one(
+    tmp_path, monkeypatch, capsys
+) -> None:
+    monkeypatch.setitem(
+        benchmark.PROGRAMS, "cartpole", PROGRAMS["cartpole"]._replace(length=Length(4, 2))
+    )
+    options = ["--programs", "cartpole", "--pool", "4", "--pools", "2", "--processes", "1"]
+    rest = ["--seeds", "2", "--results", str(tmp_path), "--policies", "random"]
+    benchmark.run("boil-rl", ["cartpole"], [*options, *rest])
+    configs = [tuple(row["config"].values()) for row in rows_of("boil-rl-curves", tmp_path)]
+    assert len(set(configs)) == 8
+    assert "cartpole, 2 pools" in capsys.readouterr().out
+    for number, table in enumerate(["cartpole", "cartpole, pool 2"]):
+        assert recorded(table, "boil-rl-curves", tmp_path).inputs.shape == (4, 2)
+        assert pooled("cartpole", number) == table
+        assert program_of(table) == "cartpole"
+    assert not {*training_numbers("a", 1000)} & {*training_numbers("a, pool 2", 1000)}
+
+
+def test_over_all_pools_the_same_seeds_of_each_count() -> None:
+    played = [("a", 0), ("a", 1), ("a, pool 2", 1), ("a, pool 2", 2), ("b", 0)]
+    rows = [{"table": table, "policy": "random", "seed": seed} for table, seed in played]
+    rows.append({"table": "a", "policy": "on one pool", "seed": 1})
+    together = over_pools(rows)
+    assert [row["table"] for row in together] == ["a, 2 pools"] * 2
+    assert [row["seed"] for row in together] == [("a", 1), ("a, pool 2", 1)]
+    assert over_pools(rows[-2:]) == []

@@ -18,6 +18,7 @@ from benchmarks.curves.live.best import best_text
 from benchmarks.curves.live.cartpole import CARTPOLE, PUBLISHED_CARTPOLE
 from benchmarks.curves.live.decayed import DIGITS, NETWORK, TEACHER
 from benchmarks.curves.live.pictures import PICTURES, PUBLISHED_PICTURES
+from benchmarks.curves.live.pools import over_pools, pooled, program_of, training_numbers
 from benchmarks.curves.live.program import Program, advance
 from benchmarks.curves.tabular import POLICIES, Task, measure, text
 from benchmarks.harness.record import Row, grouped, rows_of
@@ -55,7 +56,7 @@ class PoolTask(NamedTuple):
 
 def record(task: PoolTask) -> Row:
     """Return the curve of a whole training, and the seconds of each of its iterations."""
-    program = PROGRAMS[task.program]
+    program = PROGRAMS[program_of(task.program)]
     draws = torch.Generator().manual_seed(task.number)
     config = program.space.decode(program.space.sample(1, draws)[0])
     iterations = program.length.of(config)
@@ -78,7 +79,7 @@ def recorded(name: str, benchmark: str, directory: Path) -> CurveProblem:
     rows = [row for row in rows_of(benchmark, directory) if row["program"] == name]
     if not rows:
         raise MissingPoolError("program", f"one recorded in {benchmark}", name)
-    space, lengths = PROGRAMS[name].space, [row["iterations"] for row in rows]
+    space, lengths = PROGRAMS[program_of(name)].space, [row["iterations"] for row in rows]
     inputs = torch.stack([space.encode(row["config"]) for row in rows])
     rewards, elapsed = torch.full((2, len(rows), max(lengths)), torch.nan, dtype=torch.float64)
     for number, row in enumerate(rows):
@@ -92,11 +93,20 @@ def run(name: str, programs: Sequence[str], arguments: list[str]) -> None:
     """Record the trainings that are missing, play the policies on them, and print the table."""
     about = f"regret against what was paid: {', '.join(programs)}"
     parser = sweep_parser(name, about, seeds=20, programs=programs, policies=POLICIES)
-    parser.add_argument("--pool", type=int, default=64, help="trainings that are recorded")
+    parser.add_argument("--pool", type=int, default=64, help="trainings of a pool, recorded")
+    parser.add_argument("--pools", type=int, default=1, help="each played on by itself")
     parser.add_argument("--published", action="store_true", help="as those of the paper")
     options = parser.parse_args(arguments)
-    tables = [_named(program, options.published) for program in options.programs]
-    pool = [PoolTask(table, number) for table in tables for number in range(options.pool)]
+    tables = [
+        pooled(_named(program, options.published), number)
+        for program in options.programs
+        for number in range(options.pools)
+    ]
+    pool = [
+        PoolTask(table, number)
+        for table in tables
+        for number in training_numbers(table, options.pool)
+    ]
     seeds = {"first_seed": 0, "seeds": options.pool, "again": False}
     measured(name + CURVES, pool, record, argparse.Namespace(**{**vars(options), **seeds}))
 
@@ -104,7 +114,7 @@ def run(name: str, programs: Sequence[str], arguments: list[str]) -> None:
         return recorded(table, name + CURVES, options.results)
 
     wanted = tasks_of(Task, options, tables, options.policies)
-    print(text(measured(name, wanted, partial(measure, problem_of=problem_of), options)))
+    print(live_text(measured(name, wanted, partial(measure, problem_of=problem_of), options)))
 
 
 def _named(program: str, published: bool) -> str:
@@ -126,6 +136,12 @@ def network(arguments: list[str]) -> None:
 def decayed(arguments: list[str]) -> None:
     """Play on trainings whose rate falls to 0 at the end, and whose number of epochs is chosen, too."""
     run("boil-decay", ["decayed digits", "decayed regression", "decayed pictures"], arguments)
+
+
+def live_text(rows: Sequence[Row]) -> str:
+    """Return the regrets on each pool, and then over all pools of a program."""
+    together = over_pools(rows)
+    return "\n\n".join([text(rows), *([text(together)] if together else [])])
 
 
 def curves_text(rows: Sequence[Row]) -> str:
