@@ -177,12 +177,12 @@ MEASUREMENTS = (
     Measurement(
         "boil-cnn",
         "networks on all of CIFAR-10, 150 epochs",
-        "benchmarks boil-cnn --published --pool 48 --processes 1",
+        "benchmarks boil-cnn --published --programs pictures --pool 48 --processes 1",
         120,
         "`CurveOptimizer` ahead of random search and halving, as with 2,000 pictures; an epoch took "
         "5.5 s on "
         "one thread of a CPU",
-        "benchmarks boil-cnn --pool 2 --seeds 1 --processes 1 --policies random",
+        "benchmarks boil-cnn --programs pictures --pool 2 --seeds 1 --processes 1 --policies random",
     ),
     Measurement(
         "meta-record",

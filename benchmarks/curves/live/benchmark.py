@@ -17,7 +17,7 @@ from benchmarks.curves.live.actor_critic import PENDULUM, PUBLISHED_PENDULUM, RE
 from benchmarks.curves.live.best import best_text
 from benchmarks.curves.live.cartpole import CARTPOLE, PUBLISHED_CARTPOLE
 from benchmarks.curves.live.decayed import DIGITS, NETWORK, TEACHER
-from benchmarks.curves.live.pictures import PICTURES, PUBLISHED_PICTURES
+from benchmarks.curves.live.pictures import LONG_PICTURES, PICTURES, PUBLISHED_PICTURES
 from benchmarks.curves.live.pools import over_pools, pooled, program_of, training_numbers
 from benchmarks.curves.live.program import Program, advance
 from benchmarks.curves.tabular import POLICIES, Task, measure, text
@@ -32,6 +32,7 @@ PROGRAMS: dict[str, Program] = {
     "pendulum": PENDULUM,
     "reacher": REACHER,
     "pictures": PICTURES,
+    "pictures, 150 epochs": LONG_PICTURES,
     "decayed digits": DIGITS,
     "decayed pictures": NETWORK,
     "decayed regression": TEACHER,
@@ -130,7 +131,7 @@ def reinforcement(arguments: list[str]) -> None:
 
 def network(arguments: list[str]) -> None:
     """Play on trainings of a convolutional network on CIFAR-10."""
-    run("boil-cnn", ["pictures"], arguments)
+    run("boil-cnn", ["pictures", "pictures, 150 epochs"], arguments)
 
 
 def decayed(arguments: list[str]) -> None:

@@ -103,4 +103,5 @@ def _parts(whole: bool, device: str) -> tuple[Part, Part]:
 
 
 PICTURES = Program(SPACE, Pictures, Length(30))  # which ends in minutes
+LONG_PICTURES = Program(SPACE, Pictures, Length(150))  # as long as in the paper, on few pictures
 PUBLISHED_PICTURES = Program(SPACE, partial(Pictures, whole=True), Length(150))
