@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.curves import signal, tabular
+from benchmarks.curves.live.pools import one_table_each
 from benchmarks.harness.command_line import parser_for
 from benchmarks.harness.figures import new_figure, panels, save
 from benchmarks.harness.record import Row, grouped, rows_of
@@ -53,16 +54,17 @@ def regrets(
     ``shown`` are policies and their colours, of which one is drawn in bold.
     """
     tables = grouped(rows, "table")
-    figure, axes = panels(len(tables), _COLUMNS, 11, 2.8)
+    lines = math.ceil(len(tables) / _COLUMNS)
+    figure, axes = panels(len(tables), math.ceil(len(tables) / lines), 11, 2.8)
     for ax, (table, played) in zip(axes.flat, tables.items(), strict=False):
         mine = _paired(played, shown)
         for policy, color in shown.items():
             width = 2.5 if policy == bold else 1.2
             _line(ax, [row for row in mine if row["policy"] == policy], policy, color, width)
         seeds = len({row["seed"] for row in mine})
-        ax.set_title(f"{table} ({seeds} seeds)", fontsize="medium")
+        ax.set_title(f"{table}\n({seeds} seeds)", fontsize="medium")
         ax.set_xscale("log")
-        ax.set_ylim(bottom=0)
+        ax.set_ylim(bottom=min(ax.get_ylim()[0], 0) if ax.dataLim.y0 < 0 else 0)
         ax.set_xticks(tabular.BUDGETS, [str(budget) for budget in tabular.BUDGETS])
         ax.minorticks_off()
     handles, names = axes[0, 0].get_legend_handles_labels()
@@ -188,6 +190,6 @@ def main(arguments: list[str]) -> None:
     options = parser_for("boil-picture", "pictures of learning curves").parse_args(arguments)
     names = (tabular.NAME, "boil-rl", "boil-cnn")
     rows = [row for name in names for row in rows_of(name, options.results)]
-    save(regrets(rows), options.results / "boil-regrets.png")
+    save(regrets(one_table_each(rows)), options.results / "boil-regrets.png")
     save(weights(rows_of(signal.NAME, options.results)), options.results / "boil-weights.png")
     save(decision(), options.results / "boil-decision.png")

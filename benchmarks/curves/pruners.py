@@ -29,7 +29,6 @@ BUDGETS = (5, 10, 20)
 CHOSEN_ON = ("alexnet", "lcbench")
 _REPORTS = 25
 _SHOWN = (10, 20)  # budgets in the table of the hub's page
-_WIDTH = 26
 
 
 class Task(NamedTuple):
@@ -147,7 +146,7 @@ def _asked(study: Any, problem: CurveProblem, config: int) -> Any:
 def text(rows: Sequence[Row]) -> str:
     """Return each pruner's regrets at each budget, table by table, and how ours compares."""
     chosen = f"The ratio was chosen on {' and '.join(CHOSEN_ON)}; the other tables came after."
-    parts = (regrets(rows, BUDGETS, _WIDTH), verdicts(rows, BUDGETS, CHOSEN), chosen)
+    parts = (regrets(rows, BUDGETS), verdicts(rows, BUDGETS, CHOSEN), chosen)
     return "\n\n".join(parts)
 
 

@@ -59,19 +59,20 @@ def text(rows: Sequence[Row]) -> str:
     return f"{regrets(rows)}\n\n{verdicts(rows)}"
 
 
-def regrets(rows: Sequence[Row], budgets: Sequence[int] = BUDGETS, width: int = 16) -> str:
+def regrets(rows: Sequence[Row], budgets: Sequence[int] = BUDGETS) -> str:
     """Return mean, median and worst regret of each policy at each budget, table by table."""
     lines = []
+    width = max(max(len(row["table"]), len(row["policy"]) + 2) for row in rows)
     for table, mine in grouped(rows, "table").items():
         head = "".join(f"{f'{budget} trainings':>24}" for budget in budgets)
-        lines.append(f"{table:<{width + 2}}{'seeds':>6}{head}")
+        lines.append(f"{table:<{width}}{'seeds':>6}{head}")
         for policy, played in grouped(mine, "policy").items():
             cells = []
             for budget in budgets:
                 values = [row[f"at {budget}"] for row in played]
                 parts = statistics.fmean(values), statistics.median(values), max(values)
                 cells.append("  ".join(f"{value:.3f}" for value in parts).rjust(24))
-            lines.append(f"  {policy:<{width}}{len(played):>6}" + "".join(cells))
+            lines.append(f"  {policy:<{width - 2}}{len(played):>6}" + "".join(cells))
     lines.append("Regret as a share of the range of all rewards: mean, median, worst.")
     return "\n".join(lines)
 

@@ -260,7 +260,7 @@ QUOTES = (
     ),
     Quote(
         RM_GP_UCB,
-        "| #, GP-UCB #: not significant",
+        "| #, GP-UCB #: better",
         lambda: sums("5, 35, 5, 35 observations", "RM-GP-UCB", "GP-UCB"),
     ),
     Quote(

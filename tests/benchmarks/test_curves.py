@@ -147,7 +147,7 @@ def test_the_pictures_show_what_is_stored() -> None:
     ]
     figure = picture.regrets(rows)
     first = figure.axes[0]
-    assert first.get_title() == "alexnet (2 seeds)"  # those that every method has
+    assert first.get_title() == "alexnet\n(2 seeds)"  # those that every method has
     assert [line.get_label() for line in first.lines] == list(picture.SHOWN)
     assert first.lines[0].get_ydata().tolist() == list(budgets.values())
     learnt = [{"table": "alexnet", "midpoint": m, "growth": 1.0} for m in (-5.0, 5.0, 6.0)]

@@ -147,11 +147,11 @@ def live_text(rows: Sequence[Row]) -> str:
 
 def curves_text(rows: Sequence[Row]) -> str:
     """Return what the recorded trainings of each program are like, and the best beside the paper's."""
-    lines = [f"{'':24}{'trainings':>10}{'diverged':>10}{'best':>10}{'median':>10}{'seconds':>10}"]
+    lines = [f"{'':28}{'trainings':>10}{'diverged':>10}{'best':>10}{'median':>10}{'seconds':>10}"]
     for program, mine in grouped(rows, "program").items():
         ends = [row["curve"][-1] for row in mine if len(row["curve"]) == row["iterations"]]
         numbers = max(ends), statistics.median(ends), sum(sum(row["seconds"]) for row in mine)
         counts = f"{len(mine):>10}{len(mine) - len(ends):>10}"
-        lines.append(f"{program:<24}{counts}" + "".join(f"{number:>10.3f}" for number in numbers))
+        lines.append(f"{program:<28}{counts}" + "".join(f"{number:>10.3f}" for number in numbers))
     best = best_text(rows)
     return "\n".join([*lines, *(["", best] if best else [])])

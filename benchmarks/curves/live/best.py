@@ -36,10 +36,10 @@ def best_text(rows: Sequence[Row]) -> str:
         if printed is None or len(mine) < _LEAST:
             continue
         if not lines:
-            lines.append(f"{'best configuration':<24}{'':>14}{'ours':>12}{'the paper':>12}")
+            lines.append(f"{'best configuration':<28}{'':>14}{'ours':>12}{'the paper':>12}")
         best = best_of(mine)
         for number, (name, value) in enumerate(printed.items()):
             title = program if not number else ""
             own = f"{best['config'][name]:>12.3g}"
-            lines.append(f"{title:<24}{name:>14}{own}{value:>12.3g}")
+            lines.append(f"{title:<28}{name:>14}{own}{value:>12.3g}")
     return "\n".join(lines)

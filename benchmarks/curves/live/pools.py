@@ -51,5 +51,16 @@ def over_pools(rows: Sequence[Row]) -> list[Row]:
     return together
 
 
+def one_table_each(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of the programs that have one pool, and those over all pools of the others."""
+    alone = [
+        row
+        for mine in _by_program(rows).values()
+        if len(grouped(mine, "table")) == 1
+        for row in mine
+    ]
+    return [*alone, *over_pools(rows)]
+
+
 def _by_program(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return grouped([{**row, "program": program_of(row["table"])} for row in rows], "program")
