@@ -25,7 +25,8 @@ from botorch_costly.records import FrozenConfig, Observation, TwinDecision
 from botorch_costly.rewards.direction import watch_metrics, watch_segments
 from botorch_costly.rewards.metric_gain import Kind, check_metric, least_loss, log_gain
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis, gained_by, lineages
+from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
+from botorch_costly.tuners.twins.lead import Lead, lead_of, lineages
 from botorch_costly.tuners.twins.segments import segments
 from botorch_costly.tuners.twins.strategy import TwinStrategy
 from botorch_costly.tuners.twins.told import examples_in, passed_by, sentence_on, told_in
@@ -316,7 +317,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
 
     def diagnose(self) -> TwinDiagnosis:
         """Return whether compute binds, the cost of exploration so far, and whether it has paid."""
-        budget = self._strategy.plan.budget
+        budget, lead = self._strategy.plan.budget, self._lead()
         is_start = torch.allclose(self._strategy.plan.incumbent, self._start, rtol=0, atol=SAME)
         told = told_in(self.observations, self.level_of)
         levels = [each.level for each in told if math.isfinite(each.level)]
@@ -330,7 +331,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
             slope=budget.curve.latest.expected,
             given_back=self.given_back,
             cost=self.exploration_cost,
-            gained=self._gained(),
+            gained=lead.least,
             changes=max(budget.changes, int(not is_start)),
             by_hand=self._strategy.by_hand,
             constant=len({each.metric for each in told}) == 1,
@@ -339,6 +340,8 @@ class TwinTuner(Frame[TwinDecision, Observation]):
             metric=self._metric,
             examples=examples_in(self._metric, told),
             passed=passed_by([each for each in told if each.round in path]),
+            most=lead.most,
+            compared=lead.rounds,
         )
 
     def _untried(self) -> tuple[str, ...]:
@@ -346,10 +349,10 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         peaks = [decision.peak for decision in self.decisions if decision.peak is not None]
         return tuple(name for name in self.space.names if len({peak[name] for peak in peaks}) == 1)
 
-    def _gained(self) -> float:
-        """Return by how much log loss the run is ahead of the start, see ``gained_by``."""
+    def _lead(self) -> Lead:
+        """Return by how much log loss the run is ahead of the start."""
         if not self.decisions:
-            return 0.0
+            return Lead(0.0, 0.0, 0)
         falls, horizon = bool(self.space.rates), self.expected_rounds or len(self.decisions)
         # A rate that falls improves any configuration: that is no gain over the start.
         levels = {
@@ -358,7 +361,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
             if not falls or BASES["wsd"](o.round / horizon) == 1
         }
         found = lineages(self.decisions, levels, self.state_of_incumbent)
-        return gained_by(found, len(self.decisions), self.given_back)
+        return lead_of(found, len(self.decisions), self.given_back)
 
 
 def _encoded(space: SearchSpace, start: Mapping[str, Plain] | None) -> Tensor:

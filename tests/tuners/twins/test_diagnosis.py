@@ -6,8 +6,7 @@ import random
 import pytest
 
 import botorch_costly as bc
-from botorch_costly.records import TwinDecision
-from botorch_costly.tuners.twins.diagnosis import Lineages, TwinDiagnosis, gained_by, lineages
+from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
 from botorch_costly.tuners.twins.told import Passed, Told, passed_by
 from tests.tuners.twins.running import GOOD, RATE, Run, alone, play
 
@@ -93,44 +92,6 @@ def test_a_lead_that_the_start_has_made_up_for_does_not_count():
     assert found.paid is False
 
 
-def decided(round, lr, **moves):
-    return TwinDecision(round, {"lr": lr}, query=True, reason="a test", **moves)
-
-
-def test_levels_belong_to_the_states_that_they_were_measured_in():
-    decisions = [
-        decided(0, 0.1),
-        decided(1, 0.1, keep=1),  # after one round
-        decided(2, 0.2, keep=2, restore=1),
-        decided(3, 0.2),
-        decided(4, 0.1, restore=2),  # the start goes on
-        decided(5, 0.1, keep=3),
-    ]
-    levels = dict(enumerate([0.0, 1.0, 2.0, math.nan, 1.5, -math.inf]))
-    found = lineages(decisions, levels, None)
-    assert found.start == [(1, 0.0), (2, 1.0), (3, 1.5), (4, -math.inf)]
-    assert found.run == [(1, 0.0), (2, 1.0), (3, 1.5)]
-    assert lineages(decisions, levels, 3).run == [(1, 0.0), (2, 1.0), (3, 1.5)]
-    other = lineages([*decisions[:4]], levels, None)
-    assert other.run == [(1, 0.0), (2, 2.0)]
-    assert other.start == [(1, 0.0), (2, 1.0)]
-
-
-def test_a_run_is_ahead_of_a_slower_start_by_the_rounds_that_it_would_need():
-    run = [(n, 0.3 * math.log(n)) for n in (1, 2, 4, 8, 16, 32, 64)]
-    start = [(3, 0.3 * math.log(1.5)), (6, 0.3 * math.log(3))]
-    faster = 0.3 * math.log(2)
-    assert gained_by(Lineages(start, run), 64, 0) == pytest.approx(faster, rel=1e-12)
-    assert gained_by(Lineages(start, run), 128, 64) == pytest.approx(0.0, abs=1e-12)
-    assert gained_by(Lineages(run[:3], run), 128, 64) == pytest.approx(-faster, rel=1e-12)
-    failed = gained_by(Lineages([(3, -math.inf)], run), 64, 0)
-    assert failed == pytest.approx(0.3 * math.log(10), rel=1e-12)  # more cannot be told
-    never = gained_by(Lineages([(6, 9.0)], run), 64, 0)
-    assert gained_by(Lineages([], run), 64, 0) == never == 0.0
-    level = [*run[:3], (8, 0.9), (16, 0.9), (64, 0.9)]
-    assert math.isnan(gained_by(Lineages(start, level), 64, 0))  # the start may have come as far
-
-
 def diagnosed(**changed):
     """A diagnosis of a run in the middle of which trials were given back."""
     numbers = {"rounds": 200, "horizon": 300, "queries": 30, "told": 30, "failed": 0, "slope": 0.5}
@@ -140,10 +101,55 @@ def diagnosed(**changed):
 
 def test_what_exploring_costs_is_said_as_a_share_of_the_loss():
     assert "the end would be 4.9% lower" in diagnosed()  # 1 - exp(-0.05)
-    assert "changed once, and the loss should be 25.9% lower than with the start" in diagnosed()
+    assert "changed once, and the loss should be 25.9% lower than with the start." in diagnosed()
     assert "changed 3 times" in diagnosed(changes=3)
-    assert "with the start, judged by its few rounds" in diagnosed()
-    assert "25.9% higher than with the start." in diagnosed(gained=-0.3)
+    assert "35.0% higher than with the start." in diagnosed(gained=-0.3)  # exp(0.3) - 1
+
+
+@pytest.mark.parametrize(
+    ("gained", "most", "said"),
+    [
+        (0.2, 1.6, "18.1% to 79.8% lower"),
+        (-0.2, 1.6, "22.1% higher to 79.8% lower"),
+        (-0.3, -0.2, "35.0% to 22.1% higher"),
+        (0.2, math.inf, "18.1% to 100.0% lower"),
+        (-900.0, 1.6, "over 1000% higher to 79.8% lower"),
+    ],
+)
+def test_a_lead_over_a_start_of_few_rounds_is_a_range(gained, most, said):
+    text = diagnosed(gained=gained, most=most, compared=3)
+    assert f"the loss should be {said} than with the start" in text
+    assert "the second if it had learnt nothing after its 3 rounds" in text
+    assert "its 1 round)" in diagnosed(gained=gained, most=most, compared=1)
+
+
+def test_a_lead_is_no_range_where_it_cannot_be_told_or_nothing_was_given_back():
+    assert "than with the start" not in diagnosed(gained=math.nan, most=1.0, compared=3)
+    assert "than with the start" not in diagnosed(given_back=0, most=1.0, compared=3)
+
+
+@pytest.mark.parametrize("slower", [30, 300])
+def test_the_lead_over_a_much_slower_start_is_within_its_range(slower):
+    """More than a tenfold speed cannot be told from few rounds: only the range holds the lead."""
+    start = {"lr": GOOD / slower}
+    tuner, run = bc.TwinTuner(RATE, 200, start=start), Run()
+    play(tuner, run)
+    found, lead = tuner.diagnose(), run.level - alone(start, 200).level
+    assert found.gained < 0.75 * lead
+    assert found.gained < lead < found.most
+    assert found.compared < 10
+
+
+def test_a_run_that_never_left_its_start_is_not_ahead_of_it_by_noise():
+    """An early level that noise has raised does not make the run faster than the start, which it is."""
+    tuner, run = bc.TwinTuner(RATE, 200, start={"lr": GOOD}), Run()
+    play(
+        tuner, run, metric=lambda run: math.exp(-run.level) * (0.8 if run.progress == 104 else 1.0)
+    )
+    found = tuner.diagnose()
+    assert found.changes == 0
+    assert found.gained == found.most < 0
+    assert found.paid is False
 
 
 @pytest.mark.parametrize(
