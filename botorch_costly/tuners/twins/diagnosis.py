@@ -33,7 +33,7 @@ class TwinDiagnosis:
         failed: Queries whose metric was not finite.
         slope: Log loss gained per unit of log-time, lately; NaN if it is not known yet.
         given_back: Rounds of compute that are not part of the final run.
-        cost: Expected cost of these rounds at the end, in log loss.
+        cost: Expected cost of these rounds at the end, as the run learns lately, in log loss.
         gained: Log loss by which the run should be ahead of the start after as many rounds of compute,
             those given back included, if the start had learnt as the run did; NaN if it cannot be told.
         changes: Number of these changes.
@@ -131,10 +131,13 @@ class TwinDiagnosis:
     def _numbers(self) -> list[str]:
         if self.told < _FEWEST:
             return []
+        # Without a change, the distance to the start is that cost.
+        is_cost = self.changes > 0 or self.paid is None
+        cost = f"{self._noun} at the end would be {1 - math.exp(-self.cost):.1%} lower"
         return [
-            f"{self.given_back} of {self.rounds} rounds were given back, without which the "
-            f"{self._noun} at the end would be {1 - math.exp(-self.cost):.1%} lower; the configuration "
-            f"changed {_times(self.changes)}{self._lead()}.",
+            f"{self.given_back} of {self.rounds} rounds were given back"
+            f"{f', without which the {cost}' if is_cost else ''}; the configuration changed "
+            f"{_times(self.changes)}{self._lead()}.",
             *self._untried(),
             *self._compute(),
         ]

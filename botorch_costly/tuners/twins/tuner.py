@@ -279,12 +279,13 @@ class TwinTuner(Frame[TwinDecision, Observation]):
 
     @property
     def exploration_cost(self) -> float:
-        """Expected cost at the end of the run of the rounds given back, in log loss."""
+        """Sum of the prices at which rounds were given back, in log loss at the end."""
         return self._strategy.plan.budget.cost
 
     def summary(self) -> str:
         """Return a few lines on the rounds, the queries, the cost of exploration and the incumbent."""
         rounds, told = len(self._ledger), told_in(self.observations, self.level_of)
+        cost = 1 - math.exp(-self._strategy.plan.budget.cost_at_end)
         share = f" ({self.queries / rounds:.0%} of the rounds)" if rounds else ""
         of = "" if self.horizon is None else f" of {self.horizon}"
         return "\n".join(
@@ -292,7 +293,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
                 f"{rounds}{of} rounds of compute, {self.given_back} of them given back",
                 f"{self.queries} queries{share}, {self.failed_queries} of them failed",
                 *self._on_the_clock(),
-                f"those given back cost {1 - math.exp(-self.exploration_cost):.1%} of the "
+                f"those given back cost {cost:.1%} of the "
                 f"{'loss' if self._metric == 'loss' else 'error'} at the end; diagnose() says whether "
                 "they have paid",
                 *([sentence_on(self._metric, told)] if told else []),
@@ -330,7 +331,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
             failed=self.failed_queries,
             slope=budget.curve.latest.expected,
             given_back=self.given_back,
-            cost=self.exploration_cost,
+            cost=budget.cost_at_end,
             gained=lead.least,
             changes=max(budget.changes, int(not is_start)),
             by_hand=self._strategy.by_hand,

@@ -29,6 +29,30 @@ def test_a_good_start_has_not_paid_for_its_trials():
     assert "Compute binds" in str(found)
 
 
+@pytest.mark.parametrize("slope", [0.1, 0.3, 2.0])
+def test_what_exploring_costs_is_what_as_many_further_rounds_would_gain(slope):
+    tuner, run = bc.TwinTuner(RATE, 200, start={"lr": GOOD / 30}), Run(slope=slope)
+    play(tuner, run)
+    found = tuner.diagnose()
+    assert found.given_back > 0
+    gain = alone({"lr": GOOD}, 200, slope=slope).level
+    gain -= alone({"lr": GOOD}, 200 - found.given_back, slope=slope).level
+    assert 0.5 * gain < found.cost < 1.5 * gain
+    assert f"cost {1 - math.exp(-found.cost):.1%} of the loss at the end" in tuner.summary()
+
+
+def test_rounds_that_teach_nothing_cost_nothing():
+    tuner = bc.TwinTuner(RATE, 200, start={"lr": GOOD / 30})
+    play(tuner, Run(), metric=lambda run: 0.1 + math.exp(-20 * run.level))
+    found = tuner.diagnose()
+    assert (found.binds, found.given_back > 0, round(found.cost, 3)) == (False, True, 0.0)
+
+
+def test_without_a_change_the_distance_to_the_start_is_said_once():
+    text = diagnosed(changes=0, gained=-0.05)
+    assert "rounds were given back; the configuration changed 0 times, and the loss" in text
+
+
 def test_a_slow_start_has_paid_and_its_gain_is_the_lead_over_the_start():
     tuner, run = bc.TwinTuner(RATE, 200, start={"lr": GOOD / 30}), Run()
     play(tuner, run)
