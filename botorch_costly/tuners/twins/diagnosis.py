@@ -1,16 +1,20 @@
 """A diagnosis of a run: whether compute binds, the cost of exploration, and whether it has paid."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.tuners.twins.constants import CONSTANTS
 from botorch_costly.tuners.twins.told import Passed
+from botorch_costly.tuners.twins.untried import Why, sentences_on
 
 _FEWEST = 3  # queries with a metric before there is a verdict
 _FAILED = 2 / 3  # share of failed or untold queries that suggests a mistake
 _HALF = 0.5  # share of the run after which it counts that a hyperparameter was never tried
+_TRIALS = 0.8  # share of the run in which there are trials
 _LEAST = 0.01  # log loss; less may be chance
+_ROUNDED = 5e-4  # log loss that is 0.0 %
 _FAR = 10.0  # largest share by which a loss is said to be higher
 _WORSENING = 0.5  # log loss by which a metric got worse that should perhaps be maximized
 _WORSENED = {
@@ -18,6 +22,12 @@ _WORSENED = {
     "metric='accuracy', and no gain.",
     "accuracy": "The accuracy is lower than it was at first. A loss or an error rate needs "
     "metric='loss'.",
+}
+
+
+_OTHER_KIND = {
+    "loss": ", or the metric is no loss: an accuracy needs metric='accuracy', and a gain is neither",
+    "accuracy": ", or the metric is no accuracy: a loss or an error rate needs metric='loss'",
 }
 
 
@@ -40,13 +50,15 @@ class TwinDiagnosis:
         by_hand: Whether a decision to go back was handed out without a session to carry it out.
         constant: Whether all metrics were equal.
         worsened: Log loss by which the latest level is below the first one; negative where it is better.
-        untried: Names of hyperparameters that have had one value throughout.
+        untried: Hyperparameters that have had one value throughout, and why.
         metric: Kind of the metric.
         examples: Number of examples of which the losses are shares, as error rates are; None if not.
         passed: The best metric, where the run is clearly worse by now; None if it is not.
         most: Log loss by which the run is ahead if the start had learnt no more; ``gained`` if the run is
             the start itself, or if omitted.
         compared: Rounds that the start was trained for.
+        tried: Whether more than one configuration was played.
+        has_rate: Whether a learning rate is among the hyperparameters.
     """
 
     rounds: int
@@ -62,12 +74,14 @@ class TwinDiagnosis:
     by_hand: bool
     constant: bool
     worsened: float
-    untried: tuple[str, ...] = ()
+    untried: Mapping[str, Why] = field(default_factory=dict)
     metric: Kind = "loss"
     examples: int | None = None
     passed: Passed | None = None
     most: float = math.nan
     compared: int = 0
+    tried: bool = True
+    has_rate: bool = True
 
     @property
     def binds(self) -> bool | None:
@@ -99,10 +113,15 @@ class TwinDiagnosis:
                 "learnt nothing in the time that it was ahead by, and the start may have come as far."
             )
         if self.paid is None:
+            if self.tried:
+                return "No trial is over yet, and nothing was given back."
             return "Nothing has been tried so far, and nothing given back."
         if self.paid:
+            kind = "a loss" if self.metric == "loss" else "an accuracy"
+            perhaps = f", if the metric is {kind}" if self._is_worse else ""
             return (
-                "Exploring has paid: the start would be behind, in spite of the rounds given back."
+                f"Exploring has paid{perhaps}: the start would be behind, in spite of the rounds given "
+                "back."
             )
         if self.changes:
             return (
@@ -124,22 +143,37 @@ class TwinDiagnosis:
         )
 
     @property
+    def _fails(self) -> bool:
+        """Whether most queries fail."""
+        return self.failed > _FAILED * self.told and self.told >= _FEWEST
+
+    @property
     def _noun(self) -> str:
         """Name of the quantity that falls as a network learns."""
         return "error" if self.metric == "accuracy" else "loss"
 
+    @property
+    def _is_worse(self) -> bool:
+        """Whether the metric got so much worse that it may be of the other kind."""
+        return self.worsened > _WORSENING
+
     def _numbers(self) -> list[str]:
-        if self.told < _FEWEST:
+        if self.told < _FEWEST or self.constant:
             return []
+        return [*self._given_back(), *self._untried(), *self._compute()]
+
+    def _given_back(self) -> list[str]:
+        if self.given_back == 0:
+            return []
+        given = f"{self.given_back} of {self.rounds} rounds were given back"
+        if self.by_hand:
+            return [f"{given}; the configuration changed {_times(self.changes)}."]
         # Without a change, the distance to the start is that cost.
-        is_cost = self.changes > 0 or self.paid is None
+        is_cost = self.changes > 0 and not math.isnan(self.gained)
         cost = f"{self._noun} at the end would be {1 - math.exp(-self.cost):.1%} lower"
         return [
-            f"{self.given_back} of {self.rounds} rounds were given back"
-            f"{f', without which the {cost}' if is_cost else ''}; the configuration changed "
-            f"{_times(self.changes)}{self._lead()}.",
-            *self._untried(),
-            *self._compute(),
+            f"{given}{f', without which the {cost}' if is_cost else ''}; the configuration changed "
+            f"{_times(self.changes)}{self._lead()}."
         ]
 
     def _lead(self) -> str:
@@ -147,6 +181,8 @@ class TwinDiagnosis:
         if self.paid is None:
             return ""
         least, most = self.gained, self.gained if math.isnan(self.most) else self.most
+        if max(abs(least), abs(most)) < _ROUNDED:
+            return f", and the {self._noun} should be as with the start"
         found = f", and the {self._noun} should be {_range(least, most)} than with the start"
         if most - least < _LEAST:
             return found
@@ -157,40 +193,38 @@ class TwinDiagnosis:
         )
 
     def _untried(self) -> list[str]:
-        if not self.untried or not self.given_back or self.rounds < _HALF * self.horizon:
+        if self.rounds < _HALF * self.horizon:
             return []
-        names = ", ".join(self.untried)
-        return [
-            f"Never tried: {names}. While the {self._noun} still falls, numbers other than learning "
-            "rates are left alone, unless they lie in the upper part of their range."
-        ]
+        return sentences_on(self.untried, self._noun, has_rate=self.has_rate)
 
     def _compute(self) -> list[str]:
-        if self.binds is None:
+        """Return whether compute binds, unless another sentence says that the levels tell no slope."""
+        if self.binds is None or self.by_hand or self._fails:
             return []
         share = 1 - 0.5 ** max(self.slope, -1.0)  # capped because the loss may grow
         if self.binds:
-            return [
-                f"Compute binds: twice the rounds would lower the {self._noun} by about {share:.0%}."
-            ]
-        share = max(share, 0.0)
+            is_doubtful = self.passed is not None or self._is_worse or math.isnan(self.gained)
+            more = f"Compute binds: twice the rounds would lower the {self._noun} by about {share:.0%}."
+            return [] if is_doubtful else [more]
+        by_now = " by now" if self._untried() else ""
+        is_open = self.rounds < _TRIALS * self.horizon
+        is_cheap = is_open and not {"costly", "settled"} & set(self.untried.values())
         return [
-            f"Compute hardly binds (twice the rounds: {share:.1%} of the {self._noun}); exploring is "
-            "cheap."
+            f"Compute hardly binds{by_now} (twice the rounds: {max(share, 0.0):.1%} of the {self._noun})"
+            f"{'; exploring is cheap' if is_cheap else ''}."
         ]
 
     def _warnings(self) -> list[str]:
         messages, untold = [], self.queries - self.told
-        share, fewest = _FAILED, _FEWEST
-        if untold > share * self.queries and self.queries >= fewest:
+        if untold > _FAILED * self.queries and self.queries >= _FEWEST:
             messages.append(
                 f"{untold} of {self.queries} queries were never told: call tell after them."
             )
-        if self.failed > share * self.told and self.told >= fewest:
+        if self._fails:
             messages.append(f"Most queries fail ({self.failed} of {self.told}): training diverges.")
         if self.passed is not None:
             messages.append(self._said_of(self.passed))
-        if self.worsened > _WORSENING:
+        elif self._is_worse:
             messages.append(_WORSENED[self.metric])
         if self.examples is not None:
             messages.append(
@@ -201,9 +235,10 @@ class TwinDiagnosis:
 
     def _said_of(self, passed: Passed) -> str:
         best = "lowest" if self.metric == "loss" else "highest"
+        kind = _OTHER_KIND[self.metric] if self._is_worse else ""
         return (
             f"The {self.metric} was {best} in round {passed.round} ({passed.best:.4g}) and is "
-            f"{passed.now:.4g} now: the network overfits, or the rate is too large. "
+            f"{passed.now:.4g} now: the network overfits, or the rate is too large{kind}. "
             "`Session(.., keep_best=True)` keeps the best state."
         )
 
@@ -219,7 +254,7 @@ def _range(least: float, most: float) -> str:
         f"over {_FAR:.0%}" if lead < -math.log1p(_FAR) else f"{abs(math.expm1(-lead)):.1%}"
         for lead in (least, most)
     )
-    sides = ["lower" if lead >= 0 else "higher" for lead in (least, most)]
+    sides = ["lower" if lead > -_ROUNDED else "higher" for lead in (least, most)]
     if most - least < _LEAST:
         return f"{first} {sides[0]}"
     if sides[0] == sides[1]:

@@ -30,6 +30,7 @@ from botorch_costly.tuners.twins.lead import Lead, lead_of, lineages
 from botorch_costly.tuners.twins.segments import segments
 from botorch_costly.tuners.twins.strategy import TwinStrategy
 from botorch_costly.tuners.twins.told import examples_in, passed_by, sentence_on, told_in
+from botorch_costly.tuners.twins.untried import reasons
 
 _logger = logging.getLogger(__name__)
 _LEAST_ERROR = 1e-4  # share of errors; smaller ones count as this
@@ -318,10 +319,12 @@ class TwinTuner(Frame[TwinDecision, Observation]):
 
     def diagnose(self) -> TwinDiagnosis:
         """Return whether compute binds, the cost of exploration so far, and whether it has paid."""
-        budget, lead = self._strategy.plan.budget, self._lead()
-        is_start = torch.allclose(self._strategy.plan.incumbent, self._start, rtol=0, atol=SAME)
+        plan, lead = self._strategy.plan, self._lead()
+        budget = plan.budget
+        is_start = torch.allclose(plan.incumbent, self._start, rtol=0, atol=SAME)
         told = told_in(self.observations, self.level_of)
         levels = [each.level for each in told if math.isfinite(each.level)]
+        peaks = [decision.peak for decision in self.decisions if decision.peak is not None]
         path = lineages(self.decisions, {}, self.state_of_incumbent).path
         return TwinDiagnosis(
             rounds=len(self._ledger),
@@ -337,18 +340,21 @@ class TwinTuner(Frame[TwinDecision, Observation]):
             by_hand=self._strategy.by_hand,
             constant=len({each.metric for each in told}) == 1,
             worsened=levels[0] - levels[-1] if levels else 0.0,
-            untried=self._untried(),
+            untried=reasons(
+                self.space,
+                peaks,
+                plan.costly,
+                is_bound=plan.was_bound,
+                is_settled=self._strategy.tries_nothing,
+            ),
+            tried=len({config_text(peak) for peak in peaks}) > 1,
             metric=self._metric,
             examples=examples_in(self._metric, told),
             passed=passed_by([each for each in told if each.round in path]),
             most=lead.most,
             compared=lead.rounds,
+            has_rate=bool(self.space.rates),
         )
-
-    def _untried(self) -> tuple[str, ...]:
-        """Return the names of hyperparameters that have had one value throughout."""
-        peaks = [decision.peak for decision in self.decisions if decision.peak is not None]
-        return tuple(name for name in self.space.names if len({peak[name] for peak in peaks}) == 1)
 
     def _lead(self) -> Lead:
         """Return by how much log loss the run is ahead of the start."""

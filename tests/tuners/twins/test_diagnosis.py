@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 
 import pytest
 
@@ -77,7 +78,7 @@ def test_a_run_that_has_converged_is_not_bound_by_compute():
     [
         (lambda run: 0.5, "all metrics told so far are the same"),
         (lambda run: math.nan, "Most queries fail"),
-        (lambda run: 0.01 * len(run.played), "metric='accuracy', and no gain"),
+        (lambda run: 0.01 * len(run.played), "metric='accuracy', and a gain is neither"),
     ],
     ids=["constant", "diverging", "a metric that grows"],
 )
@@ -178,28 +179,32 @@ def test_a_run_that_never_left_its_start_is_not_ahead_of_it_by_noise():
 
 @pytest.mark.parametrize(
     ("changed", "says"),
-    [({}, True), ({"untried": ()}, False), ({"given_back": 0}, False), ({"rounds": 100}, False)],
+    [({}, True), ({"untried": {}}, False), ({"given_back": 0}, True), ({"rounds": 100}, False)],
 )
 def test_hyperparameters_that_were_never_tried_are_named(changed, says):
-    text = diagnosed(**({"untried": ("dropout", "weight_decay")} | changed))
+    text = diagnosed(**({"untried": {"dropout": "binds", "weight_decay": "binds"}} | changed))
     assert ("Never tried: dropout, weight_decay." in text) == says
 
 
 def test_a_hyperparameter_with_one_value_throughout_was_never_tried():
     space = bc.SearchSpace({"lr": bc.Scheduled(1e-5, 1.0), "dropout": bc.Real(0.0, 0.6)})
     tuner = bc.TwinTuner(space, 100, start={"lr": 1e-4, "dropout": 0.1})
-    assert tuner.diagnose().untried == ()
+    assert tuner.diagnose().untried == {}
     play(tuner, Run())
-    assert tuner.diagnose().untried == ("dropout",)
+    assert tuner.diagnose().untried == {"dropout": "binds"}
 
 
 def test_with_accuracies_the_words_are_those_of_errors():
     passed = Passed(59, 0.931, 0.902)
-    text = diagnosed(metric="accuracy", worsened=0.6, passed=passed, untried=("dropout",))
-    assert "loss" not in text.replace("metric='loss'", "").replace("A loss or an error rate", "")
-    assert text.count("the error") == 4
-    assert "The accuracy was highest in round 59 (0.931) and is 0.902 now" in text
-    assert "The accuracy is lower than it was at first" in text
+    text = diagnosed(metric="accuracy", untried={"dropout": "binds"}, most=1.0, slope=0.2)
+    texts = [text, diagnosed(metric="accuracy", worsened=0.6, gained=-0.1, slope=0.0)]
+    texts += [diagnosed(metric="accuracy", worsened=0.6, passed=passed)]
+    for text in texts:
+        assert "loss" not in re.sub("metric='loss'|[Aa] loss or an error rate", "", text)
+    assert texts[0].count("the error") == 4
+    assert "The accuracy is lower than it was at first" in texts[1]
+    assert "The accuracy was highest in round 59 (0.931) and is 0.902 now" in texts[2]
+    assert "or the metric is no accuracy" in texts[2]
 
 
 @pytest.mark.parametrize(
