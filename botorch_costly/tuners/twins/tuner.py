@@ -91,6 +91,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
 
     tells: ClassVar[Tells] = "metric"
     records: ClassVar = (TwinDecision, Observation)
+    _missing: ClassVar = {**Frame._missing, "metric": None}
 
     _strategy: TwinStrategy
     _changeable = ("horizon", "overhead", "seconds")

@@ -278,6 +278,16 @@ def test_error_rates_are_told_from_losses_in_the_diagnosis():
         assert tuner.diagnose().examples is None
 
 
+def test_the_history_names_the_metric_so():
+    tuner = bc.TwinTuner(RATE, 30, start={"lr": GOOD})
+    session = play(tuner, Run())
+    told = [row for row in session.history if row["reward"] is not None]
+    assert [row["metric"] for row in told] == [row["reward"] for row in told]
+    assert {row["metric"] for row in session.history if row not in told} <= {None}
+    before = [{k: v for k, v in row.items() if k != "metric"} for row in tuner.history]
+    assert bc.task_from_history(tuner.history) == bc.task_from_history(before)  # an older file
+
+
 @pytest.mark.parametrize(("kind", "best"), [("loss", min), ("accuracy", max)])
 def test_a_summary_has_the_first_the_best_and_the_latest_metric(kind, best):
     tuner = bc.TwinTuner(RATE, 100, start={"lr": GOOD}, metric=kind)
