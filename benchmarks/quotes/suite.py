@@ -6,7 +6,7 @@ from statistics import fmean, median
 from benchmarks.harness.statistics import Estimate
 from benchmarks.quotes.quote import Quote, Value
 from benchmarks.quotes.rows import by_seed, column, less, mean, rows, stored
-from benchmarks.suite.verdicts import is_right
+from benchmarks.suite.verdicts import holds, is_right
 
 README, NUMBERS, BENCHMARKS = "README.md", "docs/numbers.md", "benchmarks/README.md"
 AUGMENTATION = "digits_augmentation"
@@ -182,6 +182,13 @@ def _late(tuner: str) -> list[Value]:
     return [*late[:2], *after[:2], late[2], after[2]]
 
 
+def _leads() -> list[Value]:
+    """Return how many leads of twins are within the range that is said, of how many, and below it."""
+    said = [r for r in rows("online-suite-verdicts", tuner="TwinTuner") if r["given_back"]]
+    found = [holds(r) for r in said if r["gained"] is not None]
+    return [found.count(True), len(found), found.count(None)]
+
+
 def _late_and_after() -> list[Value]:
     late, after = _verdicts("OnlineTuner", 180), _verdicts("OnlineTuner", 200)
     return [a + b for a, b in zip(late, after, strict=True)]
@@ -342,6 +349,11 @@ QUOTES = (
         "docs/guide/twins.md",
         "# of # answers were right after 90 % of the rounds, and # of # after the loop",
         lambda: _late("TwinTuner")[:4],
+    ),
+    Quote(
+        "docs/guide/twins.md",
+        "in # of # answers it was within the range, give or take a twentieth, and in # below",
+        _leads,
     ),
     Quote(NUMBERS, "accuracy rises from # % to # % within the run (medians", _start_and_end),
     Quote(

@@ -30,6 +30,7 @@ NAME = "online-suite-verdicts"
 SHARES = (0.25, 0.5, 0.75, 0.9, 1.0)  # of the run, after which it is asked
 CLEAR = 0.1  # nats of the log loss, about the spread between seeds
 _ACCURACY = 0.01
+_TOLERANCE = 0.05  # log loss
 _SLOW = 1 / 30  # of the default's learning rate
 _LEAST_LEVEL = -10.0  # of a network that has diverged
 
@@ -168,6 +169,16 @@ def truth(row: Row) -> bool | None:
 def is_right(row: Row) -> bool | None:
     """Return whether an answer is right; None where none is given: too early, or it cannot be told."""
     return None if row["paid"] is None else truth(row) in (None, row["paid"])
+
+
+def holds(row: Row) -> bool | None:
+    """Return whether the lead of a run of twins on the validation rows is in the range that is said.
+
+    None if it is below the range; both ends may be off by a twentieth.
+    """
+    lead, least = row["validation ahead"], row["gained"]
+    most = least if row["most"] is None else row["most"]
+    return None if lead < least - _TOLERANCE else lead <= most + _TOLERANCE
 
 
 def text(rows: Sequence[Row]) -> str:

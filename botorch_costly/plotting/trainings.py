@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def plot_trainings(trainings: Sequence[Training], ax: "Axes | None" = None) -> "Axes":
-    """Draw the learning curves of all trainings of a search, marked by their states.
+    """Draw the learning curves of all trainings of a search, as they were told, marked by their states.
 
     Args:
-        trainings: Trainings of ``CurveOptimizer.trainings``, with rewards of which larger are better.
+        trainings: Trainings of ``CurveOptimizer.trainings``, all of one search.
         ax: Axes to draw in; new axes if omitted.
 
     Raises:
@@ -51,18 +51,19 @@ def plot_trainings(trainings: Sequence[Training], ax: "Axes | None" = None) -> "
         for training in group:
             ax.plot(*_curve(training), color=color, linewidth=0.8, alpha=0.6)
         if group:
-            ends = columns_of([(t.known[-1], t.latest) for t in group], 2)
+            ends = columns_of([(t.known[-1], t.sign * t.latest) for t in group], 2)
             ax.plot(*ends, marker, color=color, markersize=4, label=f"{name} ({len(group)})")
     best = max(begun, key=lambda training: training.latest)
     ax.plot(*_curve(best), color=BLACK, linewidth=2, label="the best training")
-    ax.set(xlabel="iteration", ylabel="reward")
+    better = "more" if best.sign > 0 else "less"
+    ax.set(xlabel="iteration", ylabel=f"value told\n({better} is better)")
     legend(ax, is_own=is_own)
     return ax
 
 
 def _curve(training: Training) -> tuple[Any, Any]:
-    """Return the iterations of a training that have rewards, and these rewards."""
-    return training.known, [training.curve[k - 1] for k in training.known]
+    """Return the iterations of a training that were measured, and their values."""
+    return training.known, [training.values[k - 1] for k in training.known]
 
 
 def plot_curve_weights(

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+import botorch_costly as bc
 from botorch_costly import plotting
 from botorch_costly.errors import InvalidArgumentError
 from botorch_costly.transforms import CurveCompression
@@ -43,7 +44,23 @@ def test_trainings_are_drawn_by_how_they_ended():
     (left,) = [line for line in ax.lines if line.get_label() == "left where it was (2)"]
     assert left.get_xydata().tolist() == [[2, 0.3], [1, 0.2]]
     assert ax.get_xlabel()
-    assert ax.get_ylabel()
+    assert ax.get_ylabel() == "value told\n(more is better)"
+
+
+def test_losses_are_drawn_as_they_were_told():
+    space = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True)})
+    search = bc.CurveOptimizer(space, 4, maximize=False, seed=0)
+    for final in (0.5, 0.2, 0.4):
+        segment = search.ask()
+        iterations = range(segment.since + 1, segment.until + 1)
+        search.tell(segment, [final + 1 / k for k in iterations], cost=1.0)
+    ax = plotting.plot_trainings(search.trainings)
+    assert ax.get_ylabel() == "value told\n(less is better)"
+    drawn = [y for line in ax.lines for _, y in line.get_xydata().tolist()]
+    assert min(drawn) > 0
+    told = search.best_training.values
+    assert ax.lines[-1].get_xydata()[:, 1].tolist() == list(told)
+    assert search.best_training.latest == -told[-1]
 
 
 def test_trainings_without_a_reward_are_refused():

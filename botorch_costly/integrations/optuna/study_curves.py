@@ -71,6 +71,7 @@ class StudyCurves:
                 paid=costs[trial.number],
                 iterations=len(curve),
                 broken=diverged,
+                sign=sign,
             )
             trainings = trainings.with_one(training)
         return trainings

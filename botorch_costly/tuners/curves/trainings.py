@@ -36,6 +36,7 @@ class Training:
         broken: Whether it has diverged.
         until: Last iteration of the pending segment; None without one.
         stalled: Number of latest segments in a row without progress.
+        sign: Factor from rewards to the values that were told: -1 if smaller values are better.
     """
 
     number: int
@@ -48,6 +49,12 @@ class Training:
     broken: bool = False
     until: int | None = None
     stalled: int = 0
+    sign: float = 1.0
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Value of each iteration so far as it was told, such as a loss; NaN without a measurement."""
+        return tuple(self.sign * reward for reward in self.curve)
 
     @property
     def done(self) -> int:
@@ -112,8 +119,8 @@ class Trainings:
         """Add a pending segment."""
         number, config = decision.training, decision.config
         if number not in self._by_number:
-            begun = Training(number, config, self.encode(config), self.length_of(config))
-            self._by_number[number] = begun
+            point, length = self.encode(config), self.length_of(config)
+            self._by_number[number] = Training(number, config, point, length, sign=self.sign)
         self._by_number[number] = replace(self._by_number[number], until=decision.until)
 
     def cancel(self, decision: CurveDecision) -> None:

@@ -146,7 +146,8 @@ class Diagnosis:
             )
         if self.sure < _SURE:
             return (
-                "Tuning has found nothing better than the first configuration, which may be good."
+                "Tuning has found nothing clearly better than the first configuration, which may be "
+                "good."
             )
         if self.negative > _SUSPICIOUS:
             return "Tuning pays if the rewards have the right sign, which most of them deny."
@@ -189,18 +190,24 @@ class Diagnosis:
         """Return lines on what the first configuration would have earned in the same rounds."""
         lines = []
         if not math.isnan(self.ahead):
+            began = (1 - self.ahead) * self.earned
             lines.append(
-                f"The rewards sum to {self.earned:.3g}; those of the first configuration, had it gone on "
-                f"as it began, to {(1 - self.ahead) * self.earned:.3g}."
+                f"{self._but(began < self.earned)}The rewards sum to {self.earned:.3g}; those of the "
+                f"first configuration, had it gone on as it began, to {began:.3g}."
             )
         if not math.isnan(self.surpassed):
             is_less = self.surpassed >= 0
             which, clearly = ("less", "clearly") if is_less else ("more", "and clearly less")
             lines.append(
-                f"In the rounds of the others it would have earned {abs(self.surpassed):.3g} {which} "
-                f"than they did, {clearly} with a probability of {self.sure_surpassed:.2f}."
+                f"{self._but(is_less)}In the rounds of the others it would have earned "
+                f"{abs(self.surpassed):.3g} {which} than they did, {clearly} with a probability of "
+                f"{self.sure_surpassed:.2f}."
             )
         return lines
+
+    def _but(self, is_less: bool) -> str:
+        """Return a sentence before an estimate that denies the verdict, which rests on the other one."""
+        return "By one estimate it has not paid. " if self.has_paid and not is_less else ""
 
     def _warnings(self) -> list[str]:
         messages, untold = [], self.queries - self.told

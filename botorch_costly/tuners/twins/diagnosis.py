@@ -1,35 +1,33 @@
-"""A diagnosis of a run: whether compute binds, the cost of exploration, and whether it has paid.
-
-What a change of the configuration gained when it was made says little about the end: a lead after three
-rounds may be gone when the start has learnt as much. So the start is compared by time. If it reached in
-``n`` rounds what the run reached in ``m``, it would now be where the run was after ``m / n`` of its
-rounds, and the run is ahead by what it has learnt since then: much while compute binds, nothing once it
-has converged.
-"""
+"""A diagnosis of a run: whether compute binds, the cost of exploration, and whether it has paid."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-import torch
-
-from botorch_costly.records import TwinDecision
 from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.tuners.twins.constants import CONSTANTS
 from botorch_costly.tuners.twins.told import Passed
+from botorch_costly.tuners.twins.untried import Why, sentences_on
 
 _FEWEST = 3  # queries with a metric before there is a verdict
 _FAILED = 2 / 3  # share of failed or untold queries that suggests a mistake
 _HALF = 0.5  # share of the run after which it counts that a hyperparameter was never tried
+_TRIALS = 0.8  # share of the run in which there are trials
 _LEAST = 0.01  # log loss; less may be chance
-_MOST = 10.0  # largest factor of the speed that a few rounds can tell
+_ROUNDED = 5e-4  # log loss that is 0.0 %
+_FAR = 10.0  # largest share by which a loss is said to be higher
 _WORSENING = 0.5  # log loss by which a metric got worse that should perhaps be maximized
 _WORSENED = {
     "loss": "The metric is worse than it was at first. It should be a loss, or an accuracy with "
     "metric='accuracy', and no gain.",
     "accuracy": "The accuracy is lower than it was at first. A loss or an error rate needs "
     "metric='loss'.",
+}
+
+
+_OTHER_KIND = {
+    "loss": ", or the metric is no loss: an accuracy needs metric='accuracy', and a gain is neither",
+    "accuracy": ", or the metric is no accuracy: a loss or an error rate needs metric='loss'",
 }
 
 
@@ -45,17 +43,22 @@ class TwinDiagnosis:
         failed: Queries whose metric was not finite.
         slope: Log loss gained per unit of log-time, lately; NaN if it is not known yet.
         given_back: Rounds of compute that are not part of the final run.
-        cost: Expected cost of these rounds at the end, in log loss.
-        gained: Log loss by which the run is expected to be ahead of the start after as many rounds of
-            compute, those given back included; NaN if it cannot be told.
+        cost: Expected cost of these rounds at the end, as the run learns lately, in log loss.
+        gained: Log loss by which the run should be ahead of the start after as many rounds of compute,
+            those given back included, if the start had learnt as the run did; NaN if it cannot be told.
         changes: Number of these changes.
         by_hand: Whether a decision to go back was handed out without a session to carry it out.
         constant: Whether all metrics were equal.
         worsened: Log loss by which the latest level is below the first one; negative where it is better.
-        untried: Names of hyperparameters that have had one value throughout.
+        untried: Hyperparameters that have had one value throughout, and why.
         metric: Kind of the metric.
         examples: Number of examples of which the losses are shares, as error rates are; None if not.
         passed: The best metric, where the run is clearly worse by now; None if it is not.
+        most: Log loss by which the run is ahead if the start had learnt no more; ``gained`` if the run is
+            the start itself, or if omitted.
+        compared: Rounds that the start was trained for.
+        tried: Whether more than one configuration was played.
+        has_rate: Whether a learning rate is among the hyperparameters.
     """
 
     rounds: int
@@ -71,10 +74,14 @@ class TwinDiagnosis:
     by_hand: bool
     constant: bool
     worsened: float
-    untried: tuple[str, ...] = ()
+    untried: Mapping[str, Why] = field(default_factory=dict)
     metric: Kind = "loss"
     examples: int | None = None
     passed: Passed | None = None
+    most: float = math.nan
+    compared: int = 0
+    tried: bool = True
+    has_rate: bool = True
 
     @property
     def binds(self) -> bool | None:
@@ -103,16 +110,24 @@ class TwinDiagnosis:
         if self.given_back > 0 and self.paid is None:
             return (
                 "Whether exploring has paid cannot be told: the run was faster than the start, but has "
-                "stopped learning, and the start may have come as far."
+                "learnt nothing in the time that it was ahead by, and the start may have come as far."
             )
         if self.paid is None:
+            if self.tried:
+                return "No trial is over yet, and nothing was given back."
             return "Nothing has been tried so far, and nothing given back."
         if self.paid:
+            kind = "a loss" if self.metric == "loss" else "an accuracy"
+            perhaps = f", if the metric is {kind}" if self._is_worse else ""
             return (
-                "Exploring has paid: the start would be behind, in spite of the rounds given back."
+                f"Exploring has paid{perhaps}: the start would be behind, in spite of the rounds given "
+                "back."
             )
         if self.changes:
-            return "Exploring has not paid so far: the start would be as good after as many rounds."
+            return (
+                "Exploring has not paid so far: the start would be as good after as many rounds, if it "
+                "had learnt as the run did."
+            )
         return "Exploring has not paid so far: it found nothing better for the rounds given back."
 
     def _verdict_of_few(self) -> str:
@@ -128,64 +143,88 @@ class TwinDiagnosis:
         )
 
     @property
+    def _fails(self) -> bool:
+        """Whether most queries fail."""
+        return self.failed > _FAILED * self.told and self.told >= _FEWEST
+
+    @property
     def _noun(self) -> str:
         """Name of the quantity that falls as a network learns."""
         return "error" if self.metric == "accuracy" else "loss"
 
+    @property
+    def _is_worse(self) -> bool:
+        """Whether the metric got so much worse that it may be of the other kind."""
+        return self.worsened > _WORSENING
+
     def _numbers(self) -> list[str]:
-        if self.told < _FEWEST:
+        if self.told < _FEWEST or self.constant:
             return []
+        return [*self._given_back(), *self._untried(), *self._compute()]
+
+    def _given_back(self) -> list[str]:
+        if self.given_back == 0:
+            return []
+        given = f"{self.given_back} of {self.rounds} rounds were given back"
+        if self.by_hand:
+            return [f"{given}; the configuration changed {_times(self.changes)}."]
+        # Without a change, the distance to the start is that cost.
+        is_cost = self.changes > 0 and not math.isnan(self.gained)
+        cost = f"{self._noun} at the end would be {1 - math.exp(-self.cost):.1%} lower"
         return [
-            f"{self.given_back} of {self.rounds} rounds were given back, without which the "
-            f"{self._noun} at the end would be {1 - math.exp(-self.cost):.1%} lower; the configuration "
-            f"changed {_times(self.changes)}{self._lead()}.",
-            *self._untried(),
-            *self._compute(),
+            f"{given}{f', without which the {cost}' if is_cost else ''}; the configuration changed "
+            f"{_times(self.changes)}{self._lead()}."
         ]
 
     def _lead(self) -> str:
-        if math.isnan(self.gained) or self.paid is None:
+        """Return the range of the lead over the start; its ends agree where the start was trained on."""
+        if self.paid is None:
             return ""
-        lower, which = 1 - math.exp(-abs(self.gained)), "lower" if self.gained >= 0 else "higher"
-        share = f", and the {self._noun} should be {lower:.1%} {which} than with the start"
-        few = ", judged by its few rounds (more if it hardly learnt in them)"
-        return share + few if self.gained > 0 else share
+        least, most = self.gained, self.gained if math.isnan(self.most) else self.most
+        if max(abs(least), abs(most)) < _ROUNDED:
+            return f", and the {self._noun} should be as with the start"
+        found = f", and the {self._noun} should be {_range(least, most)} than with the start"
+        if most - least < _LEAST:
+            return found
+        rounds = "1 round" if self.compared == 1 else f"{self.compared} rounds"
+        return (
+            f"{found} (the first if that had learnt as the run did, the second if it had learnt nothing "
+            f"after its {rounds})"
+        )
 
     def _untried(self) -> list[str]:
-        if not self.untried or not self.given_back or self.rounds < _HALF * self.horizon:
+        if self.rounds < _HALF * self.horizon:
             return []
-        names = ", ".join(self.untried)
-        return [
-            f"Never tried: {names}. While the {self._noun} still falls, numbers other than learning "
-            "rates are left alone, unless they lie in the upper part of their range."
-        ]
+        return sentences_on(self.untried, self._noun, has_rate=self.has_rate)
 
     def _compute(self) -> list[str]:
-        if self.binds is None:
+        """Return whether compute binds, unless another sentence says that the levels tell no slope."""
+        if self.binds is None or self.by_hand or self._fails:
             return []
         share = 1 - 0.5 ** max(self.slope, -1.0)  # capped because the loss may grow
         if self.binds:
-            return [
-                f"Compute binds: twice the rounds would lower the {self._noun} by about {share:.0%}."
-            ]
-        share = max(share, 0.0)
+            is_doubtful = self.passed is not None or self._is_worse or math.isnan(self.gained)
+            more = f"Compute binds: twice the rounds would lower the {self._noun} by about {share:.0%}."
+            return [] if is_doubtful else [more]
+        by_now = " by now" if self._untried() else ""
+        is_open = self.rounds < _TRIALS * self.horizon
+        is_cheap = is_open and not {"costly", "settled"} & set(self.untried.values())
         return [
-            f"Compute hardly binds (twice the rounds: {share:.1%} of the {self._noun}); exploring is "
-            "cheap."
+            f"Compute hardly binds{by_now} (twice the rounds: {max(share, 0.0):.1%} of the {self._noun})"
+            f"{'; exploring is cheap' if is_cheap else ''}."
         ]
 
     def _warnings(self) -> list[str]:
         messages, untold = [], self.queries - self.told
-        share, fewest = _FAILED, _FEWEST
-        if untold > share * self.queries and self.queries >= fewest:
+        if untold > _FAILED * self.queries and self.queries >= _FEWEST:
             messages.append(
                 f"{untold} of {self.queries} queries were never told: call tell after them."
             )
-        if self.failed > share * self.told and self.told >= fewest:
+        if self._fails:
             messages.append(f"Most queries fail ({self.failed} of {self.told}): training diverges.")
         if self.passed is not None:
             messages.append(self._said_of(self.passed))
-        if self.worsened > _WORSENING:
+        elif self._is_worse:
             messages.append(_WORSENED[self.metric])
         if self.examples is not None:
             messages.append(
@@ -196,108 +235,32 @@ class TwinDiagnosis:
 
     def _said_of(self, passed: Passed) -> str:
         best = "lowest" if self.metric == "loss" else "highest"
+        kind = _OTHER_KIND[self.metric] if self._is_worse else ""
         return (
             f"The {self.metric} was {best} in round {passed.round} ({passed.best:.4g}) and is "
-            f"{passed.now:.4g} now: the network overfits, or the rate is too large. "
+            f"{passed.now:.4g} now: the network overfits, or the rate is too large{kind}. "
             "`Session(.., keep_best=True)` keeps the best state."
         )
 
 
+def _range(least: float, most: float) -> str:
+    """Return how much lower or higher a loss is, from the smaller to the larger lead in log loss.
+
+    Example:
+        >>> _range(0.1, 0.5), _range(-0.1, 0.5), _range(0.1, 0.1)
+        ('9.5% to 39.3% lower', '10.5% higher to 39.3% lower', '9.5% lower')
+    """
+    first, second = (
+        f"over {_FAR:.0%}" if lead < -math.log1p(_FAR) else f"{abs(math.expm1(-lead)):.1%}"
+        for lead in (least, most)
+    )
+    sides = ["lower" if lead > -_ROUNDED else "higher" for lead in (least, most)]
+    if most - least < _LEAST:
+        return f"{first} {sides[0]}"
+    if sides[0] == sides[1]:
+        return f"{first} to {second} {sides[0]}"
+    return f"{first} {sides[0]} to {second} {sides[1]}"
+
+
 def _times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
-
-
-class Lineages(NamedTuple):
-    """Levels by rounds trained, each a list of pairs with ascending rounds."""
-
-    # Of the state that was trained with the start alone, the longest
-    start: list[tuple[int, float]]
-    # Of the state of the incumbent and those that it comes from
-    run: list[tuple[int, float]]
-    # Rounds of these states
-    path: frozenset[int] = frozenset()
-
-
-class _State(NamedTuple):
-    """The state of training after a round."""
-
-    parent: int | None  # round after which it was the state before
-    trained: int
-    is_start: bool  # whether it was trained with the start alone
-
-
-def lineages(
-    decisions: Sequence[TwinDecision], levels: Mapping[int, float], incumbent: int | None
-) -> Lineages:
-    """Return the levels of the start and of the run; the decisions tell which state came from which.
-
-    Args:
-        decisions: All decisions so far, at least one.
-        levels: Levels by round; -inf after a failed query, NaN where nothing can be compared.
-        incumbent: Number of the kept state of the incumbent; None for the present state.
-    """
-    states: list[_State] = []
-    kept: dict[int, int | None] = {}
-    now: int | None = None
-    for decision in decisions:
-        if decision.keep is not None:
-            kept[decision.keep] = now
-        if decision.restore is not None:
-            now = kept.get(decision.restore, now)
-        before = _State(None, 0, True) if now is None else states[now]
-        is_start = before.is_start and decision.peak == decisions[0].peak
-        states.append(_State(now, before.trained + 1, is_start))
-        now = len(states) - 1
-    path, last = set[int](), now if incumbent is None else kept.get(incumbent, now)
-    while last is not None:
-        path.add(last)
-        last = states[last].parent
-    known = [(i, level) for i, level in levels.items() if i < len(states) and level == level]
-    start = {states[i].trained: level for i, level in known if states[i].is_start}
-    run = {states[i].trained: level for i, level in known if i in path and level > -math.inf}
-    return Lineages(sorted(start.items()), sorted(run.items()), frozenset(path))
-
-
-def gained_by(found: Lineages, rounds: int, given_back: int) -> float:
-    """Return by how much log loss the run is ahead of the start after as many rounds of compute.
-
-    Args:
-        found: Levels of the start and of the run.
-        rounds: Rounds of compute so far.
-        given_back: Rounds that are not part of the run.
-
-    Returns:
-        The difference of levels; 0 if there are too few to tell. NaN if the run was faster but learns
-        nothing any more, so that the start may have come as far.
-    """
-    if len(found.run) < 2 or not found.start:
-        return 0.0
-    last, ahead = found.run[-1][0], _times_faster(found)
-    since = [point for point in found.run if math.log(last / point[0]) <= ahead]
-    points = since if len(since) >= _FEWEST else found.run[-_FEWEST:]
-    times = torch.tensor([math.log(trained) for trained, _ in points]).double()
-    levels = torch.tensor([level for _, level in points]).double()
-    centred = times - times.mean()
-    slope = float(centred @ levels / centred.square().sum())
-    ahead -= math.log(rounds / max(rounds - given_back, 1))
-    return math.nan if slope <= 0 < ahead else slope * ahead
-
-
-def _times_faster(found: Lineages) -> float:
-    """Return the log of how many times as fast the run reached the last level of the start, at least 0.
-
-    Before its first level, the run is assumed to have learnt evenly by rounds. That tells little of a
-    start that has hardly learnt, so the factor is bounded.
-    """
-    (rounds, level), run = found.start[-1], found.run
-    most = math.log(_MOST)
-    after = next((i for i, (_, reached) in enumerate(run) if reached >= level), None)
-    if after is None:
-        return 0.0
-    (early, low), (late, high) = run[max(after - 1, 0)], run[max(after, 1)]
-    if after == 0:
-        steep = (high - low) / (late - early)
-        needed = early - (low - level) / steep if steep > 0 else early
-    else:
-        needed = early * (late / early) ** ((level - low) / (high - low))
-    return most if needed <= 0 else min(max(math.log(rounds / needed), 0.0), most)

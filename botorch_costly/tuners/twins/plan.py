@@ -73,6 +73,8 @@ class Plan:
         self._due = True  # whether rates that are not settled are searched now
         self._falls, self._fell_from = 0, -1  # and rounds trained of the state before the last fall
         self._last_stall, self._next_trial = 0, 0.0  # rounds trained
+        self.costly: set[int] = set()  # columns open to trials that would have cost too much
+        self.was_bound = False  # whether trials of numbers were put off because compute bound
         self._plays = True  # whether the present step plays the incumbent rather than a trial
         self._state = budget.mark()  # state that the incumbent starts from
         self._measured = self._state  # the latest state before all that no query has measured
@@ -247,14 +249,16 @@ class Plan:
     def _tries(self, rounds: int) -> bool:
         """Return whether trials of so many rounds can be cheap enough, and there is something to try."""
         slope, known = self.budget.curve.latest.upper, len(self.budget.curve.points) > 1
-        is_open = len(self._held(slope)) < self._space.dim
-        waited = self.budget.trained >= self._next_trial
-        return (
-            known
-            and is_open
-            and waited
-            and self.budget.affords_cost(slope, rounds, unit_of(slope) / 2)
-        )
+        if not known or self.budget.trained < self._next_trial:
+            return False
+        held = self._held(slope)
+        self.was_bound = self.was_bound or held != self._fixed
+        if len(held) == self._space.dim:
+            return False
+        affords = self.budget.affords_cost(slope, rounds, unit_of(slope) / 2)
+        if not affords:
+            self.costly |= set(range(self._space.dim)) - held
+        return affords
 
     def _held(self, slope: float) -> set[int]:
         """Return the columns that trials hold: those of all numbers while compute binds.

@@ -99,6 +99,17 @@ class RunBudget:
         least = CONSTANTS.typical_slope if self._falls else 0.0
         return price(max(slope, least), rounds, self.left)
 
+    @property
+    def cost_at_end(self) -> float:
+        """Log loss at the end that the rounds given back cost, as the run learns now.
+
+        ``cost`` has the prices at which they were played, with a slope that is bounded on both sides.
+        """
+        slope = self.curve.latest.expected
+        if math.isnan(slope):
+            return self.cost
+        return max(slope, 0.0) * math.log(self.horizon / max(self.horizon - self.given_back, 1))
+
     def mark(self) -> int:
         """Mark the present state to be kept; return its number."""
         if self._here is None:

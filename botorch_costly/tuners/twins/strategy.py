@@ -85,6 +85,11 @@ class TwinStrategy(PlannedStrategy):
         return bool(self._alone) and self._alone[-1][1] is None
 
     @property
+    def tries_nothing(self) -> bool:
+        """Whether the run was settled while rounds were left, and plays the incumbent since."""
+        return self.is_settled and self._alone[-1][0] < len(self._levels)
+
+    @property
     def state_of_incumbent(self) -> int | None:
         """Number of the kept state that the incumbent continues from; None for the present state."""
         settled = self._step is None or self.is_settled

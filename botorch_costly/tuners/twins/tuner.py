@@ -25,10 +25,12 @@ from botorch_costly.records import FrozenConfig, Observation, TwinDecision
 from botorch_costly.rewards.direction import watch_metrics, watch_segments
 from botorch_costly.rewards.metric_gain import Kind, check_metric, least_loss, log_gain
 from botorch_costly.space import SearchSpace
-from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis, gained_by, lineages
+from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
+from botorch_costly.tuners.twins.lead import Lead, lead_of, lineages
 from botorch_costly.tuners.twins.segments import segments
 from botorch_costly.tuners.twins.strategy import TwinStrategy
 from botorch_costly.tuners.twins.told import examples_in, passed_by, sentence_on, told_in
+from botorch_costly.tuners.twins.untried import reasons
 
 _logger = logging.getLogger(__name__)
 _LEAST_ERROR = 1e-4  # share of errors; smaller ones count as this
@@ -89,6 +91,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
 
     tells: ClassVar[Tells] = "metric"
     records: ClassVar = (TwinDecision, Observation)
+    _missing: ClassVar = {**Frame._missing, "metric": None}
 
     _strategy: TwinStrategy
     _changeable = ("horizon", "overhead", "seconds")
@@ -278,12 +281,13 @@ class TwinTuner(Frame[TwinDecision, Observation]):
 
     @property
     def exploration_cost(self) -> float:
-        """Expected cost at the end of the run of the rounds given back, in log loss."""
+        """Sum of the prices at which rounds were given back, in log loss at the end."""
         return self._strategy.plan.budget.cost
 
     def summary(self) -> str:
         """Return a few lines on the rounds, the queries, the cost of exploration and the incumbent."""
         rounds, told = len(self._ledger), told_in(self.observations, self.level_of)
+        cost = 1 - math.exp(-self._strategy.plan.budget.cost_at_end)
         share = f" ({self.queries / rounds:.0%} of the rounds)" if rounds else ""
         of = "" if self.horizon is None else f" of {self.horizon}"
         return "\n".join(
@@ -291,7 +295,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
                 f"{rounds}{of} rounds of compute, {self.given_back} of them given back",
                 f"{self.queries} queries{share}, {self.failed_queries} of them failed",
                 *self._on_the_clock(),
-                f"those given back cost {1 - math.exp(-self.exploration_cost):.1%} of the "
+                f"those given back cost {cost:.1%} of the "
                 f"{'loss' if self._metric == 'loss' else 'error'} at the end; diagnose() says whether "
                 "they have paid",
                 *([sentence_on(self._metric, told)] if told else []),
@@ -316,10 +320,12 @@ class TwinTuner(Frame[TwinDecision, Observation]):
 
     def diagnose(self) -> TwinDiagnosis:
         """Return whether compute binds, the cost of exploration so far, and whether it has paid."""
-        budget = self._strategy.plan.budget
-        is_start = torch.allclose(self._strategy.plan.incumbent, self._start, rtol=0, atol=SAME)
+        plan, lead = self._strategy.plan, self._lead()
+        budget = plan.budget
+        is_start = torch.allclose(plan.incumbent, self._start, rtol=0, atol=SAME)
         told = told_in(self.observations, self.level_of)
         levels = [each.level for each in told if math.isfinite(each.level)]
+        peaks = [decision.peak for decision in self.decisions if decision.peak is not None]
         path = lineages(self.decisions, {}, self.state_of_incumbent).path
         return TwinDiagnosis(
             rounds=len(self._ledger),
@@ -329,27 +335,32 @@ class TwinTuner(Frame[TwinDecision, Observation]):
             failed=self.failed_queries,
             slope=budget.curve.latest.expected,
             given_back=self.given_back,
-            cost=self.exploration_cost,
-            gained=self._gained(),
+            cost=budget.cost_at_end,
+            gained=lead.least,
             changes=max(budget.changes, int(not is_start)),
             by_hand=self._strategy.by_hand,
             constant=len({each.metric for each in told}) == 1,
             worsened=levels[0] - levels[-1] if levels else 0.0,
-            untried=self._untried(),
+            untried=reasons(
+                self.space,
+                peaks,
+                plan.costly,
+                is_bound=plan.was_bound,
+                is_settled=self._strategy.tries_nothing,
+            ),
+            tried=len({config_text(peak) for peak in peaks}) > 1,
             metric=self._metric,
             examples=examples_in(self._metric, told),
             passed=passed_by([each for each in told if each.round in path]),
+            most=lead.most,
+            compared=lead.rounds,
+            has_rate=bool(self.space.rates),
         )
 
-    def _untried(self) -> tuple[str, ...]:
-        """Return the names of hyperparameters that have had one value throughout."""
-        peaks = [decision.peak for decision in self.decisions if decision.peak is not None]
-        return tuple(name for name in self.space.names if len({peak[name] for peak in peaks}) == 1)
-
-    def _gained(self) -> float:
-        """Return by how much log loss the run is ahead of the start, see ``gained_by``."""
+    def _lead(self) -> Lead:
+        """Return by how much log loss the run is ahead of the start."""
         if not self.decisions:
-            return 0.0
+            return Lead(0.0, 0.0, 0)
         falls, horizon = bool(self.space.rates), self.expected_rounds or len(self.decisions)
         # A rate that falls improves any configuration: that is no gain over the start.
         levels = {
@@ -358,7 +369,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
             if not falls or BASES["wsd"](o.round / horizon) == 1
         }
         found = lineages(self.decisions, levels, self.state_of_incumbent)
-        return gained_by(found, len(self.decisions), self.given_back)
+        return lead_of(found, len(self.decisions), self.given_back)
 
 
 def _encoded(space: SearchSpace, start: Mapping[str, Plain] | None) -> Tensor:

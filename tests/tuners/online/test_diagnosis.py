@@ -81,7 +81,7 @@ def test_a_good_start_is_left_alone():
     told = (
         "cannot be told"
         if found.has_paid is None
-        else "nothing better than the first configuration"
+        else "nothing clearly better than the first configuration"
     )
     assert told in str(found)
 

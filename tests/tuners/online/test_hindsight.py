@@ -130,7 +130,7 @@ def test_the_rewards_of_the_start_end_where_another_configuration_begins():
         ({"later": True, "ahead": 0.4}, None, "Whether tuning has paid cannot be told"),
         ({"ahead": 0.6}, None, "Whether tuning has paid cannot be told"),
         ({"ahead": 0.4, "sure": 0.99}, None, "Tuning pays: a configuration is known"),
-        ({"ahead": 0.2}, False, "Tuning has found nothing better"),
+        ({"ahead": 0.2}, False, "Tuning has found nothing clearly better"),
         ({"ahead": 0.2, "sure": 0.99}, False, "So far it has not paid."),
         (
             {"later": True, "ahead": 0.6, "negative": 0.9},
@@ -144,6 +144,24 @@ def test_the_verdict_follows_from_what_the_start_would_have_earned(changes, paid
     found = Diagnosis(20, 0, 20, **{**KNOWN, **rest, "configurations": 5, "told": 20, **changes})
     assert found.has_paid is paid
     assert said in str(found)
+
+
+@pytest.mark.parametrize(
+    ("changes", "denied"),
+    [
+        ({"later": True, "ahead": 0.6, "surpassed": 0.1}, None),
+        ({"later": True, "ahead": 0.6, "surpassed": -0.1}, "In the rounds of the others"),
+        ({"sure_surpassed": 0.96, "ahead": -0.2, "surpassed": 0.1}, "The rewards sum to"),
+        ({"ahead": 0.2, "surpassed": -0.1}, None),  # it has not paid
+    ],
+)
+def test_an_estimate_that_denies_the_verdict_says_so(changes, denied):
+    rest = {"sure": 0.5, "advantage": 0.1, "earned": 1.0, "sure_surpassed": 0.1}
+    found = Diagnosis(20, 0, 20, **{**KNOWN, **rest, "configurations": 5, "told": 20, **changes})
+    assert found.has_paid is (changes != {"ahead": 0.2, "surpassed": -0.1})
+    but = "By one estimate it has not paid. "
+    assert str(found).count(but) == (denied is not None)
+    assert denied is None or but + denied in str(found)
 
 
 @pytest.mark.parametrize(
