@@ -33,7 +33,7 @@ def curve_observation_of(
         InvalidArgumentError: If a value is no number, the cost is not positive, or only some segments
             have costs.
     """
-    measured = [] if curve is None else _values(curve, decision.iterations)
+    measured = [] if curve is None else _values(curve, decision)
     values = tuple(v if v is not None and math.isfinite(v) else None for v in measured)
     diverged = len(measured) > 0 and measured[-1] is not None and values[-1] is None
     consistent = priced in (None, cost is not None)
@@ -51,12 +51,14 @@ def curve_observation_of(
     )
 
 
-def _values(curve: Sequence[float | None] | Tensor, most: int) -> list[float | None]:
-    """Return the values of a curve, None for iterations without a measurement."""
+def _values(curve: Sequence[float | None] | Tensor, decision: CurveDecision) -> list[float | None]:
+    """Return the values of a segment, None for iterations without a measurement."""
     if hasattr(curve, "tolist"):
         curve = curve.tolist()
     is_row = isinstance(curve, Sequence) and not isinstance(curve, str | bytes)
-    check(is_row, "curve", "a row of numbers", curve, InvalidShapeError)
-    expected = f"1 to {most} values, one for each iteration"
-    check(1 <= len(curve) <= most, "curve", expected, len(curve), InvalidShapeError)
+    each = f"one for each iteration from {decision.since + 1} to {decision.until}"
+    check(is_row, "curve", f"a list of values, {each}", curve, InvalidShapeError)
+    most, received = decision.iterations, f"{len(curve)} values"
+    expected = f"1 to {most} values, {each}" + (", and none before" if decision.since else "")
+    check(1 <= len(curve) <= most, "curve", expected, received, InvalidShapeError)
     return [None if value is None else as_number("curve", value) for value in curve]
