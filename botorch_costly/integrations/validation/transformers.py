@@ -198,7 +198,7 @@ class ValidationCallback(TrainerCallback):
         shared = self.run.connect()
         if self._trainer is not None:
             self._trainer.log(self.run.figures())
-        if shared.should_stop:
+        if self.run.should_stop:
             control.should_training_stop = True
         if shared.is_best and self._save_best:
             control.should_save = True
