@@ -56,9 +56,19 @@ def _values(curve: Sequence[float | None] | Tensor, decision: CurveDecision) -> 
     if hasattr(curve, "tolist"):
         curve = curve.tolist()
     is_row = isinstance(curve, Sequence) and not isinstance(curve, str | bytes)
-    each = f"one for each iteration from {decision.since + 1} to {decision.until}"
-    check(is_row, "curve", f"a list of values, {each}", curve, InvalidShapeError)
-    most, received = decision.iterations, f"{len(curve)} values"
-    expected = f"1 to {most} values, {each}" + (", and none before" if decision.since else "")
-    check(1 <= len(curve) <= most, "curve", expected, received, InvalidShapeError)
+    expected = f"a list of {_expected(decision)}"
+    check(is_row, "curve", expected, curve, InvalidShapeError)
+    fits, received = 1 <= len(curve) <= decision.iterations, f"{len(curve)} values"
+    check(fits, "curve", expected, received, InvalidShapeError)
     return [None if value is None else as_number("curve", value) for value in curve]
+
+
+def _expected(decision: CurveDecision) -> str:
+    """Return the values of which a curve of a segment consists, for a message."""
+    first, last = decision.since + 1, decision.until
+    before = ", and none before" if first > 1 else ""
+    if last == first:
+        return f"1 value, of iteration {last}{before}"
+    return (
+        f"1 to {decision.iterations} values, one for each iteration from {first} to {last}{before}"
+    )

@@ -74,19 +74,23 @@ def test_what_is_no_curve_is_refused_and_nothing_is_lost(what):
 
 def test_a_curve_is_that_of_the_segment_alone():
     optimizer = bc.CurveOptimizer(SPACE, LENGTH, candidates=[{"lr": 0.01, "width": 5}])
-    first = optimizer.ask()
-    each = f"one for each iteration from 1 to {first.until}; Received"
-    with pytest.raises(errors.InvalidShapeError, match=each):
-        optimizer.tell(first, [0.1] * (first.until + 1))
-    optimizer.tell(first, curve_of(first))
-    later = optimizer.ask()
-    assert later.since == first.until
-    each = f"one for each iteration from {later.since + 1} to {later.until}"
-    whole = f"{each}, and none before; Received '{later.until} values'"
-    with pytest.raises(errors.InvalidShapeError, match=whole):
-        optimizer.tell(later, [0.1] * later.until)
-    with pytest.raises(errors.InvalidShapeError, match=f"a list of values, {each}; Received 0.4"):
-        optimizer.tell(later, 0.4)
+    since = 0
+    while since < LENGTH:
+        segment = optimizer.ask()
+        assert segment.since == since
+        before = ", and none before" if since else ""
+        since = segment.until
+        several = f"one for each iteration from {segment.since + 1} to {since}{before}; Received"
+        each = (
+            several
+            if segment.iterations > 1
+            else f"1 value, of iteration {since}{before}; Received"
+        )
+        with pytest.raises(errors.InvalidShapeError, match=f"{each} '{LENGTH + 1} values'"):
+            optimizer.tell(segment, [0.1] * (LENGTH + 1))
+        with pytest.raises(errors.InvalidShapeError, match=f"{each} 0.4"):
+            optimizer.tell(segment, 0.4)
+        optimizer.tell(segment, curve_of(segment))
 
 
 CONSTRUCTION = {
