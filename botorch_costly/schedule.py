@@ -55,6 +55,10 @@ class Schedule:
         space: SearchSpace | None = None,
         last_round: int | None = None,
     ) -> None:
+        expected = (
+            "(round, config) pairs (Schedule.from_decisions(tuner.decisions) has those of a tuner)"
+        )
+        check(isinstance(entries, Iterable), "entries", expected, entries)
         changes: list[tuple[int, FrozenConfig]] = []
         first = latest = -1
         for entry in entries:
@@ -81,8 +85,17 @@ class Schedule:
         Args:
             decisions: Decisions in the order of their rounds.
             space: The space of the configurations, to check them and to store it with them.
+
+        Raises:
+            InvalidArgumentError: If there is no decision, or something else among them.
         """
-        return cls([(decision.round, decision.config) for decision in decisions], space)
+        expected = "a list of decisions, such as tuner.decisions"
+        check(isinstance(decisions, Iterable), "decisions", expected, decisions)
+        entries = []
+        for decision in decisions:
+            check(isinstance(decision, Decision), "decisions", expected, decision)
+            entries.append((decision.round, decision.config))
+        return cls(entries, space)
 
     def __getitem__(self, round: int) -> FrozenConfig:
         """Return the configuration of a round, at least 0."""

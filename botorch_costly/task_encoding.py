@@ -6,6 +6,7 @@ are filled in, and observations outside the space are omitted and counted.
 
 import logging
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -26,9 +27,12 @@ from botorch_costly.parameters import Choice, Integer, Parameter, Real
 from botorch_costly.plain import Plain
 from botorch_costly.space import SearchSpace
 
-_REPEATED = 3  # values of each configuration, and of its iterations
+_REPEATED = (
+    3  # values of each configuration, and of its iterations; rows of each of several studies
+)
 _ITERATIONS = {"epoch", "epochs", "iter", "iteration", "iterations", "training_iteration"}
 _ITERATIONS |= {"step", "steps", "_step", "global_step", "trainer/global_step"}
+_STUDIES = {"data", "dataset", "data_set", "dataset_id", "dataset_name", "task", "task_id", "study"}
 _logger = logging.getLogger(__name__)
 _MOST_ROWS = 1500  # of a study in a Gaussian process, whose memory grows with their square
 _ABSENT = object()  # marks a value that an observation lacks
@@ -137,6 +141,7 @@ def encode_observations(
     ignored = tuple(name for name in keys if name not in columns)
     absent = tuple(n for n, c in columns.items() if n not in (fill or {}) and c.absent.all())
     warn_of_names(ignored, absent)
+    warn_of_studies(ignored, configs)
     return EncodedTask(
         points=torch.cat([column.encoded for column in columns.values()], dim=-1)[kept],
         values=torch.tensor([values[i] for i in kept.tolist()], dtype=torch.float64),
@@ -183,6 +188,31 @@ def warn_of_names(ignored: tuple[str, ...], absent: tuple[str, ...]) -> None:
         "what was in use).",
         shortened(" and ".join(absent)),
         shortened(" and ".join(ignored)),
+    )
+
+
+def warn_of_studies(ignored: tuple[str, ...], configs: Sequence[Any]) -> None:
+    """Warn once in a process of a study whose rows are of several, by a column that the space lacks.
+
+    Args:
+        ignored: Names of the study that the space lacks.
+        configs: Configurations of the study; rows of numbers have no such column.
+    """
+    for name in ignored:
+        if name.replace("/", ".").rpartition(".")[2].lower() in _STUDIES:
+            cells = [config.get(name) for config in configs if isinstance(config, Mapping)]
+            counts = Counter(cell for cell in cells if isinstance(cell, str | int))
+            several = [str(cell) for cell, count in counts.items() if count >= _REPEATED]
+            if len(several) > 1:
+                _say_studies(name, shortened(", ".join(several)))
+
+
+@cache
+def _say_studies(name: str, several: str) -> None:
+    _logger.warning(
+        "The rows of an earlier study have several values of %s (%s), which the space lacks, and "
+        "count as one study. Make a Task of each, as tasks_from_csv(.., task=%r) does.",
+        *(name, several, name),
     )
 
 

@@ -245,3 +245,54 @@ def test_a_study_with_a_row_for_each_epoch_earns_one_warning(name, caplog):
 )
 def test_studies_of_final_values_and_of_curves_earn_none(options, caplog):
     assert by_epoch(caplog, **options) == []
+
+
+def mixed(caplog, name="dataset", *, names=("iris", "wine"), rows=4, space=SPACE):
+    """Begin searches after a task whose rows are of several studies, by a column of the given name."""
+    task_encoding._say_studies.cache_clear()
+    pairs = [(k, study) for k in range(rows) for study in names]
+    configs = [{"lr": 0.01 * (k + 1), "dropout": 0.1, name: study} for k, study in pairs]
+    task = bc.Task(configs, [0.9 - 0.1 * k for k, _ in pairs])
+    bc.TransferOptimizer(space, [task])
+    bc.CurveOptimizer(space, 5, tasks=[task])
+    return [message for message in caplog.messages if "count as one study" in message]
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [("dataset", ("iris", "wine")), ("data/Task_ID", (3, 12)), ("config.task", "abc")],
+)
+def test_rows_of_several_studies_in_one_earn_one_warning(name, names, caplog):
+    (message,) = mixed(caplog, name, names=names)
+    assert f"several values of {name} ({', '.join(map(str, names))})" in message
+    assert f"tasks_from_csv(.., task={name!r})" in message
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"names": ("iris",)},
+        {"name": "optimizer"},  # a setting that is not tuned
+        {"name": "seed", "names": (1, 2)},
+        {"name": "data", "names": (0.25, 1.0)},  # a share of it
+        {"rows": 2},  # such as names of runs
+        {
+            "space": bc.SearchSpace(
+                {**dict(SPACE.parameters), "dataset": bc.Choice(["iris", "wine"])}
+            )
+        },
+    ],
+)
+def test_rows_of_one_study_earn_none(options, caplog):
+    assert mixed(caplog, **options) == []
+
+
+def test_a_file_that_is_read_without_its_column_of_studies_earns_the_warning(tmp_path, caplog):
+    task_encoding._say_studies.cache_clear()
+    lines = [f"{name},{0.01 * k},0.{k}" for name in ("iris", "wine") for k in range(1, 5)]
+    path = tmp_path / "runs.csv"
+    path.write_text("\n".join(["dataset,lr,accuracy", *lines]))
+    bc.TransferOptimizer(SPACE, bc.tasks_from_csv(path, "accuracy", task="dataset"))
+    assert "count as one study" not in caplog.text
+    bc.TransferOptimizer(SPACE, bc.tasks_from_csv(path, "accuracy"))
+    assert "several values of dataset (iris, wine)" in caplog.text

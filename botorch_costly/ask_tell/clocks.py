@@ -1,5 +1,6 @@
 """The clocks of a run: the share that queries take, and the seconds that all of it may take."""
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,6 +9,9 @@ from botorch_costly.ask_tell.round_tariff import RoundTariff
 from botorch_costly.ask_tell.state import Undo, attributes_of, both
 from botorch_costly.ask_tell.tariff import check_clock, check_overhead
 from botorch_costly.ask_tell.time_limit import UNUSED, TimeLimit
+
+_OFTEN = 8  # readings of the end of a run without one, as of a loop: others ask once in a fit
+_logger = logging.getLogger(__name__)
 
 
 class Clocks:
@@ -30,6 +34,7 @@ class Clocks:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         check_clock(clock)
+        self._readings = 0
         self.limit = None if seconds is None else TimeLimit(seconds, clock)
         self.tariff = None if overhead is None else RoundTariff(check_overhead(overhead), clock)
 
@@ -47,6 +52,20 @@ class Clocks:
     def is_over(self) -> bool:
         """Whether there is a limit, and no time is left."""
         return self.limit is not None and self.limit.is_over
+
+    def warn_of_no_end(self, horizon: int | None) -> None:
+        """Warn once that a loop until the end does not stop, if there is none.
+
+        Args:
+            horizon: Largest number of rounds, if known.
+        """
+        if horizon is None and self.limit is None:
+            self._readings += 1
+            if self._readings == _OFTEN:
+                _logger.warning(
+                    "is_over stays False, for neither horizon= nor seconds= was given: a loop until "
+                    "is_over needs one of them, or another end."
+                )
 
     @property
     def affords_decision(self) -> bool:

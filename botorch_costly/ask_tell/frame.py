@@ -275,7 +275,11 @@ class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], Advising, ABC, Gener
 
     @property
     def is_over(self) -> bool:
-        """Whether ``ask`` has nothing left: all suggestions of the horizon are made, or time is over."""
+        """Whether ``ask`` has nothing left: all suggestions of the horizon are made, or time is over.
+
+        A run with neither horizon nor seconds has no end, which a warning says if it is read often.
+        """
+        self._clocks.warn_of_no_end(self.horizon)
         return self._clocks.is_over or self._seen.left == 0
 
     @property

@@ -165,8 +165,10 @@ class Ledger(Generic[S, T]):
             counted = (self._queried, self.failed_queries)
             _logger.warning(message, failed, outcome.id, self.told, *counted, advice)
         if len(self._told) == _SILENT and all(map(_is_empty, self._told.values())):
-            message = "%d %s have been told, all without a %s: nothing is learnt from them."
-            _logger.warning(message, _SILENT, self._queried, self.told)
+            message = "%d %s have been told, all without a %s: nothing is learnt from them.%s"
+            once = " A GainReward has none at its first metric: make it once, before the loop."
+            advice = once if self.told == "reward" else ""
+            _logger.warning(message, _SILENT, self._queried, self.told, advice)
 
     def _advice(self, outcome: T) -> str:
         """Return advice for a run half of whose queries, or more, have failed."""

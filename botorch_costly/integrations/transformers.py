@@ -26,7 +26,9 @@ from botorch_costly.integrations.transformers_trainer import (
     check_decides_alone,
     loading_folder,
     optimizer_and_scaler,
+    saves_each_round,
     saving_folder,
+    warn_of_best_model,
 )
 from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.states import Stateful
@@ -138,6 +140,8 @@ class TunerCallback(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin, or continue from the checkpoint that the trainer has loaded."""
         check_decides_alone(state, self)
+        saves = saves_each_round(self.driver.options.length, args, state)
+        warn_of_best_model(args, state, saves=saves)
         self.driver.prepare()
         batches = batches_of(kwargs["train_dataloader"])
         if self.driver.options.length.epochs is not None:

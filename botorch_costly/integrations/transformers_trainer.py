@@ -1,6 +1,7 @@
 """Places of a Trainer of Transformers that callbacks share."""
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,10 @@ from typing import Any
 from botorch_costly.errors import check
 from botorch_costly.integrations.applying import unwrapped
 from botorch_costly.integrations.rewindable import Rewindable
+from botorch_costly.integrations.rounds import RoundLength
 from botorch_costly.states import Stateful
+
+_logger = logging.getLogger(__name__)
 
 
 def saving_folder(args: Any, state: Any) -> Path:
@@ -48,6 +52,32 @@ def check_decides_alone(state: Any, callback: Any) -> None:
     kinds = [type(one).__name__ for one in deciding]
     check(len(kinds) == 1, "callbacks", "one that decides when to evaluate", kinds)
     state.deciding = deciding
+
+
+def saves_each_round(length: RoundLength, args: Any, state: Any) -> bool:
+    """Return whether the trainer saves a checkpoint at the end of each round."""
+    if length.steps is None:
+        return length.epochs is not None and args.save_strategy == "epoch"
+    return args.save_strategy == "steps" and length.steps % max(int(state.save_steps), 1) == 0
+
+
+def warn_of_best_model(args: Any, state: Any, *, saves: bool, instead: str = "") -> None:
+    """Warn that the best model may not be loaded at the end, if the trainer has no checkpoint of it.
+
+    Args:
+        args: Arguments of the trainer.
+        state: State of the trainer.
+        saves: Whether a checkpoint is saved at each step that is evaluated, if it is the best one.
+        instead: What else makes it so, beside the trainer's own argument.
+    """
+    is_meant = args.load_best_model_at_end and state.is_world_process_zero
+    if is_meant and not saves and args.save_strategy != "best":
+        _logger.warning(
+            "load_best_model_at_end loads the checkpoint of the best evaluation, but the trainer "
+            "evaluates at steps at which it does not save, and may load none: set "
+            "save_strategy='best' (Transformers 4.47 or newer)%s.",
+            instead,
+        )
 
 
 class TrainingData:

@@ -1,9 +1,10 @@
 """Quality of methods against their cost."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from botorch_costly.errors import InvalidShapeError, check
+from botorch_costly.plotting.checked import check_by_name
 from botorch_costly.plotting.style import (
     BLACK,
     CYCLE,
@@ -46,10 +47,10 @@ def plot_quality_against_cost(
         InvalidShapeError: If the arrays of a curve differ in length.
         ImportError: If Matplotlib is missing.
     """
-    check(len(curves) > 0, "curves", "at least one curve", len(curves))
+    named = check_by_name("curves", curves, "curve")
     is_own, ax = ax is None, ensure_axes(ax)
-    for i, (name, columns) in enumerate(curves.items()):
-        lengths = [len(column) for column in columns]
+    for i, (name, columns) in enumerate(named.items()):
+        lengths = _lengths(columns)
         fits = len(lengths) in (2, 3) and len(set(lengths)) == 1 and lengths[0] > 0
         check(fits, name, "two or three arrays of one length", lengths, InvalidShapeError)
         points = sorted(zip(*(map(float, column) for column in columns), strict=True))
@@ -93,6 +94,12 @@ def plot_regret_against_cost(
     """
     quality = "average regret per round"
     return plot_quality_against_cost(curves, quality=quality, maximize=False, ax=ax)
+
+
+def _lengths(columns: object) -> list[int]:
+    """Return the lengths of arrays, 0 of what has none; nothing if they are not listed."""
+    listed = columns if isinstance(columns, Sequence) else ()
+    return [len(column) if hasattr(column, "__len__") else 0 for column in listed]
 
 
 def _legend(ax: "Axes", handles: list[Any], names: list[str], *, is_own: bool) -> None:

@@ -23,6 +23,7 @@ from botorch_costly.plotting.bounds import (
     span_of,
     steps_of,
 )
+from botorch_costly.plotting.checked import check_run
 from botorch_costly.plotting.given_back import segments_given_back
 from botorch_costly.plotting.runs import UNITLESS, legend_of, told_with_rewards
 from botorch_costly.plotting.style import BLACK, CYCLE, VERMILION
@@ -67,7 +68,7 @@ def explore_run(
 
         explore_run(tuner.decisions, tuner.observations, log=["lr"]).write_html("run.html")
     """
-    check(len(decisions) > 0, "decisions", "at least one decision", len(decisions))
+    check_run(decisions, observations, log, space, limits)
     names = list(decisions[0].setting)
     check(set(log) <= set(names), "log", f"names among {names}", sorted(log))
     by_round = {observation.round: observation for observation in observations}

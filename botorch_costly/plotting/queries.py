@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from botorch_costly.errors import check
+from botorch_costly.plotting.checked import check_by_name, check_decisions
 from botorch_costly.plotting.style import (
     CYCLE,
     GREY,
@@ -45,7 +45,7 @@ def plot_queries(decisions: Sequence[Decision], ax: "Axes | None" = None) -> "Ax
         InvalidArgumentError: If there is no decision.
         ImportError: If Matplotlib is missing.
     """
-    check(len(decisions) > 0, "decisions", "at least one decision", len(decisions))
+    check_decisions(decisions)
     counts = Counter((decision.query, reason_of(decision)) for decision in decisions)
     named = dict(counts.most_common(len(REASONS)))
     groups: dict[tuple[bool, str], list[int]] = {}
@@ -97,9 +97,8 @@ def plot_query_raster(runs: Mapping[str, Sequence[Decision]], ax: "Axes | None" 
         InvalidArgumentError: If there is no run, or a run has no decision.
         ImportError: If Matplotlib is missing.
     """
-    check(len(runs) > 0, "runs", "at least one run", len(runs))
-    for name, decisions in runs.items():
-        check(len(decisions) > 0, str(name), "at least one decision", len(decisions))
+    for name, decisions in check_by_name("runs", runs, "run").items():
+        check_decisions(decisions, str(name))
     counts = Counter(reason_of(d) for decisions in runs.values() for d in decisions if d.query)
     most = max(len(decisions) for decisions in runs.values())
     last = max(decisions[-1].round for decisions in runs.values())

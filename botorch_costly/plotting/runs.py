@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from botorch_costly.ask_tell.rows import heads_of
-from botorch_costly.errors import InvalidShapeError, check
+from botorch_costly.errors import check
 from botorch_costly.parameters import Parameter
 from botorch_costly.plotting.bands import HALF, Rectangle, are_numbers, rectangles
 from botorch_costly.plotting.bounds import (
@@ -18,6 +18,12 @@ from botorch_costly.plotting.bounds import (
     span_of,
     steps_of,
 )
+from botorch_costly.plotting.checked import (
+    check_decisions,
+    check_names,
+    check_records,
+    check_run,
+)
 from botorch_costly.plotting.given_back import Segment, segments_given_back
 from botorch_costly.plotting.style import (
     BLACK,
@@ -25,10 +31,10 @@ from botorch_costly.plotting.style import (
     VERMILION,
     columns_of,
     ensure_axes,
+    ensure_panels,
     label_narrow_log_axis,
     lines_of,
     mixed,
-    stack,
     whole_rounds,
 )
 from botorch_costly.records import Decision, Observation
@@ -80,19 +86,22 @@ def plot_schedule(
         The axes, in the order of the panels.
 
     Raises:
-        InvalidArgumentError: If there is nothing to draw or a name is unknown.
+        InvalidArgumentError: If there is nothing to draw, a name is unknown, or an argument is of another
+            class, such as a tuner in place of its decisions.
         InvalidShapeError: If the number of axes is not the number of panels.
         ImportError: If Matplotlib is missing.
     """
-    parameters = _parameters_of(decisions)
-    shown = parameters if names is None else list(names)
+    told = () if observations is None else observations
+    check_run(decisions, told, log, space, limits)
+    parameters = list(decisions[0].setting)
+    check_records("best", best, BestValues, "a list of what tuners.best_values returns")
+    shown = _listed(names, parameters)
     check(len(shown) > 0, "names", f"names among {parameters}", shown)
     for name in [*shown, *log]:
         check(name in parameters, "names", f"names among {parameters}", name)
-    beside = told_with_rewards(observations or ())
+    beside = told_with_rewards(told)
     count = len(shown) + (observations is not None) + len(beside)
-    panels = stack(count) if axes is None else list(axes)
-    check(len(panels) == count, "axes", f"{count} axes", len(panels), InvalidShapeError)
+    panels = ensure_panels(axes, count)
     bests = {values.name: values for values in best}
     check(set(bests) <= set(parameters), "best", f"names among {parameters}", list(bests))
     heads = heads_of(shown, [*([] if observations is None else [metric]), *beside])
@@ -171,8 +180,9 @@ def plot_schedule_map(
         InvalidArgumentError: If there is no decision, a name is unknown, or values are not numbers.
         ImportError: If Matplotlib is missing.
     """
-    parameters = _parameters_of(decisions)
-    shown = parameters if names is None else list(names)
+    check_decisions(decisions)
+    parameters = list(decisions[0].setting)
+    shown = _listed(names, parameters)
     known = len(shown) > 0 and set(shown) <= set(parameters)
     check(known, "names", f"names among {parameters}", shown)
     for name in shown:
@@ -196,9 +206,12 @@ def plot_schedule_map(
     return ax
 
 
-def _parameters_of(decisions: Sequence[Decision]) -> list[str]:
-    check(len(decisions) > 0, "decisions", "at least one decision", len(decisions))
-    return list(decisions[0].setting)
+def _listed(names: Sequence[str] | None, parameters: list[str]) -> list[str]:
+    """Return the names to draw, all of them if they are omitted."""
+    if names is None:
+        return parameters
+    check_names("names", names)
+    return list(names)
 
 
 def _draw_parameter(

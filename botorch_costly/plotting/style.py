@@ -1,10 +1,10 @@
 """Colours, axes and legends of all pictures. Figures are made outside of pyplot."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from botorch_costly.errors import MissingExtraError
+from botorch_costly.errors import InvalidShapeError, MissingExtraError, check
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,8 +46,34 @@ def columns_of(points: Sequence[tuple[float, ...]], number: int) -> list[list[fl
 
 
 def ensure_axes(ax: "Axes | None", height: float = 4.0) -> "Axes":
-    """Return ``ax``, or new axes if it is None."""
-    return stack(1, height)[0] if ax is None else ax
+    """Return ``ax``, or new axes if it is None; raise InvalidArgumentError if it is no ``Axes``."""
+    return stack(1, height)[0] if ax is None else _checked("ax", ax)
+
+
+def ensure_panels(axes: "Sequence[Axes] | None", count: int, height: float = 1.6) -> "list[Axes]":
+    """Return given axes, or new axes below each other if they are None.
+
+    Args:
+        axes: The axes.
+        count: Number of the panels.
+        height: Height of a new panel, in inches.
+
+    Raises:
+        InvalidArgumentError: If one is no ``Axes``.
+        InvalidShapeError: If there are not as many axes as panels.
+    """
+    if axes is None:
+        return stack(count, height)
+    are_several = isinstance(axes, Iterable) and hasattr(axes, "__len__")
+    check(are_several, "axes", f"{count} axes in a list", axes)
+    check(len(axes) == count, "axes", f"{count} axes", len(axes), InvalidShapeError)
+    return [_checked("axes", ax) for ax in axes]
+
+
+def _checked(name: str, ax: "Axes") -> "Axes":
+    expected = "Axes of Matplotlib, such as matplotlib.pyplot.subplots()[1]"
+    check(hasattr(ax, "get_xaxis"), name, expected, ax)
+    return ax
 
 
 def stack(panels: int, height: float = 1.6) -> "list[Axes]":

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from botorch_costly.errors import check
+from botorch_costly.plotting.checked import check_by_name, check_records
 from botorch_costly.plotting.style import (
     BLACK,
     BLUE,
@@ -35,9 +36,7 @@ def plot_trainings(trainings: Sequence[Training], ax: "Axes | None" = None) -> "
         InvalidArgumentError: If an item is not a training, or no training has a reward.
         ImportError: If Matplotlib is missing.
     """
-    valid = all(isinstance(training, Training) for training in trainings)
-    received = sorted({type(training).__name__ for training in trainings})
-    check(valid, "trainings", "trainings of a CurveOptimizer", received)
+    check_records("trainings", trainings, Training, "trainings of a CurveOptimizer, its .trainings")
     begun = [training for training in trainings if training.known]
     check(len(begun) > 0, "trainings", "at least one with a reward", len(trainings))
     is_own, ax = ax is None, ensure_axes(ax)
@@ -76,12 +75,13 @@ def plot_curve_weights(
         ax: Axes to draw in; new axes if omitted.
 
     Raises:
-        InvalidArgumentError: If there is no compression.
+        InvalidArgumentError: If there is no compression, or an entry is none.
         ImportError: If Matplotlib is missing.
     """
-    check(len(compressions) > 0, "compressions", "at least one", len(compressions))
+    named = check_by_name("compressions", compressions, "compression")
     is_own, ax = ax is None, ensure_axes(ax)
-    for i, (name, compression) in enumerate(compressions.items()):
+    for i, (name, compression) in enumerate(named.items()):
+        check(hasattr(compression, "weights"), name, "a CurveCompression", compression)
         weights = compression.weights.detach().flatten()
         shares = [(k + 1) / len(weights) for k in range(len(weights))]
         style: Any = {"color": CYCLE[i % len(CYCLE)], "marker": MARKERS[i % len(MARKERS)]}

@@ -6,7 +6,16 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from botorch_costly.errors import InvalidShapeError, check
-from botorch_costly.plotting.style import BLACK, BLUE, CYCLE, MARKERS, SKY, VERMILION, stack
+from botorch_costly.plotting.checked import OBSERVATIONS, check_records
+from botorch_costly.plotting.style import (
+    BLACK,
+    BLUE,
+    CYCLE,
+    MARKERS,
+    SKY,
+    VERMILION,
+    ensure_panels,
+)
 from botorch_costly.records import Observation
 from botorch_costly.transfer_records import TransferDecision
 
@@ -42,16 +51,15 @@ def plot_transfer(
         InvalidShapeError: If there are not three axes, or not one name for each task.
         ImportError: If Matplotlib is missing.
     """
-    valid = all(isinstance(decision, TransferDecision) for decision in decisions)
-    received = sorted({type(decision).__name__ for decision in decisions})
-    check(valid, "decisions", "decisions of a TransferOptimizer", received)
+    expected = "decisions of a TransferOptimizer, its .decisions"
+    check_records("decisions", decisions, TransferDecision, expected)
+    check_records("observations", observations, Observation, OBSERVATIONS)
     with_share = [decision for decision in decisions if decision.share is not None]
     check(len(with_share) > 0, "decisions", "at least one with a share", len(decisions))
     count = len(with_share[0].weights)
     tasks = [f"task {i}" for i in range(count)] if names is None else list(names)
     check(len(tasks) == count, "names", f"{count} names", len(tasks), InvalidShapeError)
-    panels = stack(3, height=2.2) if axes is None else list(axes)
-    check(len(panels) == 3, "axes", "3 axes", len(panels), InvalidShapeError)
+    panels = ensure_panels(axes, 3, height=2.2)
     _draw_values(panels[0], observations, maximize)
     rounds = [decision.round for decision in with_share]
     shares: Any = [decision.share for decision in with_share]

@@ -8,7 +8,7 @@ from botorch_costly.ask_tell.rows import heads_of
 from botorch_costly.plain import value_text
 from botorch_costly.records import Decision
 from botorch_costly.reports.picture import picture_of, raster_of
-from botorch_costly.reports.saved_run import SavedRun
+from botorch_costly.reports.saved_run import SavedRun, check_saved
 from botorch_costly.reports.text import (
     facts_of,
     filled,
@@ -39,6 +39,7 @@ def html_of(runs: Sequence[SavedRun | Schedule]) -> str:
     Raises:
         ImportError: If Matplotlib is missing.
     """
+    check_saved(runs, Schedule, name="runs")
     begun = [run for run in runs if isinstance(run, SavedRun) and run.decisions]
     sections = (_of_schedule(run) if isinstance(run, Schedule) else _of_run(run) for run in runs)
     lines = [line for section in sections for line in section]

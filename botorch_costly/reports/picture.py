@@ -11,7 +11,7 @@ from botorch_costly.plotting import explore_run, plot_queries, plot_query_raster
 from botorch_costly.plotting.runs import legend_of, told_with_rewards
 from botorch_costly.plotting.style import stack
 from botorch_costly.records import Decision
-from botorch_costly.reports.saved_run import SavedRun
+from botorch_costly.reports.saved_run import SavedRun, check_saved
 from botorch_costly.schedule import Schedule
 from botorch_costly.space import SearchSpace
 
@@ -65,6 +65,7 @@ def raster_of(runs: Sequence[SavedRun], format: str = "png") -> bytes:
         InvalidArgumentError: If no run has a round, or the format is unknown.
         ImportError: If Matplotlib is missing.
     """
+    check_saved(runs, name="runs")
     begun = {run.name: run.decisions for run in runs if run.decisions}
     check(len(begun) > 0, "runs", "a run with at least one decision to draw", len(begun))
     return _file_of(lambda: _finished([plot_query_raster(begun)]), format)
@@ -96,6 +97,7 @@ def interactive_of(run: SavedRun | Schedule) -> str:
 
 
 def _check_begun(run: SavedRun | Schedule) -> None:
+    check_saved([run], Schedule)
     if isinstance(run, SavedRun):
         check(len(run.decisions) > 0, run.name, f"at least one {run.unit} to draw", 0)
 

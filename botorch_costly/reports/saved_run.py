@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -299,6 +299,20 @@ def saved_runs(path: str | os.PathLike[str]) -> list[SavedRun]:
     states = list(_states_in(read(path, ())))
     check(len(states) > 0, str(path), "the state of a tuner within", "none", StateMismatchError)
     return [SavedRun.from_state(state, name or "tuner") for name, state in states]
+
+
+def check_saved(runs: object, *kinds: type, name: str = "run") -> None:
+    """Raise InvalidArgumentError unless these are saved runs, in a list.
+
+    Args:
+        runs: The runs.
+        kinds: Other classes that a run may have, such as ``Schedule``.
+        name: Name of the argument, for the message.
+    """
+    listed = runs if isinstance(runs, Sequence) else [None]
+    are_saved = all(isinstance(run, (SavedRun, *kinds)) for run in listed)
+    expected = "saved runs: saved_runs(path), or SavedRun.from_state(tuner.state_dict()) of a tuner"
+    check(are_saved, name, expected, runs)
 
 
 def _states_in(value: object, name: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -8,7 +8,7 @@ from typing import Any
 from botorch_costly.ask_tell.rows import cell_of, columns_of, row_of
 from botorch_costly.plain import Plain, config_text, value_text
 from botorch_costly.records import Decision
-from botorch_costly.reports.saved_run import SavedRun
+from botorch_costly.reports.saved_run import SavedRun, check_saved
 from botorch_costly.schedule import Schedule
 from botorch_costly.tuners.online.trust_region import cut_by
 
@@ -17,6 +17,7 @@ _LATEST = 5  # number of queries in a report
 
 def text_of(run: SavedRun) -> str:
     """Return a report of a run: verdict and facts, the reasons of its decisions, its latest queries."""
+    check_saved([run])
     lines = [f"{title}: {text}" for title, text in facts_of(run).items()]
     if grounds := grounds_of(run):
         lines += ["diagnosis:", *(f"  {line}" for line in grounds)]
@@ -57,6 +58,7 @@ def rows_of(run: SavedRun | Schedule) -> list[dict[str, Any]]:
     if isinstance(run, Schedule):
         played = zip(run.rounds, run.replay(), strict=True)
         return [{"round": round} | columns_of("config", config) for round, config in played]
+    check_saved([run])
     return [row_of(decision, run.told.get(decision.round)) for decision in run.decisions]
 
 

@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 
 from botorch_costly.rewards.fingerprint import are_plain
 from botorch_costly.rewards.outside_optimizers import OutsideOptimizers, may_restore
-from botorch_costly.rewards.step_hook import unwatch, watch
+from botorch_costly.rewards.step_hook import Watch, unwatch, watch
 
 _logger = logging.getLogger(__name__)
 _ENOUGH = 3  # idle rounds before a warning
@@ -22,7 +22,7 @@ _WATCHED = 12  # rounds that are watched
 _FEWEST = 3  # steps of other rounds, from which gradients are not accumulated over rounds
 
 
-class IdleRounds:
+class IdleRounds(Watch):
     """Counts the steps of optimizers in the first rounds of a run.
 
     A round is idle if the optimizers among the parts made no step and either another one trained their
@@ -122,7 +122,7 @@ class IdleRounds:
             return (
                 f"{' and '.join(self._others)} trains instead, which is another one. What is decided "
                 "does not reach it, and it does not go back. Make network and optimizer once, before "
-                "they are named as parts, and train these."
+                "they are named as parts, and train these; a copied run has copies of them."
             )
         return "was ask called twice for a round (a for loop over a session calls it), or step forgotten?"
 

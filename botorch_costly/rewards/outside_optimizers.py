@@ -13,12 +13,12 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from botorch_costly.rewards.fingerprint import are_plain
-from botorch_costly.rewards.step_hook import unwatch, watch
+from botorch_costly.rewards.step_hook import Watch, unwatch, watch
 
 _logger = logging.getLogger(__name__)
 
 
-class OutsideOptimizers:
+class OutsideOptimizers(Watch):
     """Watches the steps of all optimizers, until a round is over.
 
     Args:

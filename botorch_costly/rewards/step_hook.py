@@ -2,18 +2,34 @@
 
 import threading
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 
-class Watch(Protocol):
-    """An object that takes note of steps; it is forgotten with its last reference."""
+class Watch(ABC):
+    """An object that takes note of steps; it is forgotten with its last reference.
 
+    Its copies watch if it does. A copied run has copies of its parts, and steps of other optimizers tell
+    that what it was copied from is trained.
+    """
+
+    @abstractmethod
     def note(self, optimizer: Optimizer) -> None:
         """Take note of a step."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        is_watching = any(reference() is self for reference in _watching)
+        return {**vars(self), "is_watching": is_watching}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        is_watching = state.pop("is_watching")
+        vars(self).update(state)
+        if is_watching:
+            watch(self)
 
 
 def watch(watcher: Watch) -> None:

@@ -49,7 +49,7 @@ def task_from_optuna(
     """
     check(isinstance(maximize, bool), "maximize", "a bool", maximize)
     is_study = all(hasattr(study, name) for name in ("study_name", "directions", "trials"))
-    check(is_study, "study", "an optuna.Study", study)
+    check(is_study, "study", "an optuna.Study, as optuna.load_study returns it", study)
     directions = [direction.name for direction in study.directions]
     check(len(directions) == 1, "study", "a study with one objective", directions)
     trials = study.trials

@@ -14,7 +14,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Misuse:
-    """Warns once of each: unanswered readings, steps that begin again or never end, two values a step."""
+    """Warns once of each: unanswered readings, odd steps, two values a step, an end that never comes."""
 
     def __init__(self) -> None:
         self._said: set[str] = set()
@@ -24,6 +24,7 @@ class Misuse:
         """Begin with a run, or with a state from which it goes on."""
         self._first = 0  # step that was asked first
         self._unanswered = {False: 0, True: 0}  # readings in a row, and those of averages
+        self._stops = 0  # readings of whether to stop
         self._tells = self._repeats = 0  # readings told since a step was asked; steps with several
 
     def asked(self, step: int, latest: int, end: int | None, expected: int | None) -> None:
@@ -49,6 +50,19 @@ class Misuse:
                 "a Validation of its own.",
                 step,
                 latest,
+            )
+
+    def asked_whether_to_stop(self, *, is_named: bool) -> None:
+        """Warn if a run is to stop early that cannot.
+
+        Args:
+            is_named: Whether a rate of false stops is named.
+        """
+        self._stops += not is_named
+        if self._stops == _LEAST:
+            self._warn(
+                "should_stop stays False without false_stop=: Validation(.., steps=.., false_stop=0.02) "
+                "stops early, steps being the last one of the run."
             )
 
     def unanswered(self, step: int, *, average: bool) -> None:

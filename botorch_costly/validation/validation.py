@@ -263,8 +263,7 @@ class Validation(Advising):
 
     def _add_shard(self, losses: Tensor) -> None:
         """Add the losses of the examples that were due to the reading in progress."""
-        partial = self._partial
-        if partial is None:
+        if (partial := self._partial) is None:
             return
         is_new = not len(partial.losses)
         partial.add(losses, self._timing.affordable(self._step))
@@ -326,6 +325,7 @@ class Validation(Advising):
     @property
     def should_stop(self) -> bool:
         """Whether the rest of the run is unlikely to improve the metric; False without ``false_stop``."""
+        self.misuse.asked_whether_to_stop(is_named=self.options.false_stop is not None)
         return self._timing.should_stop(self._step)
 
     @property

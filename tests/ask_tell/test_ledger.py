@@ -34,6 +34,7 @@ def test_rewards_that_are_all_none_earn_one_hint(name, caplog):
     said = [one.message for one in caplog.records]
     assert len(said) == 1
     assert said[0].startswith("8 queries have been told, all without a ")
+    assert ("make it once, before the loop" in said[0]) == (name != "PopulationTuner")
 
 
 @pytest.mark.parametrize("name", EMPTY)

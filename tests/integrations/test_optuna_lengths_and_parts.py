@@ -2,6 +2,7 @@
 
 import datetime
 import itertools
+import logging.handlers
 import threading
 
 import pytest
@@ -372,3 +373,22 @@ def test_costs_and_progress_of_a_study_come_along():
         (0.5, 1.0),
         (3.0, None),
     )
+
+
+@pytest.mark.parametrize("verbosity", [optuna.logging.INFO, optuna.logging.WARNING])
+def test_optunas_log_says_whose_best_trial_it_names(verbosity):
+    optuna.logging.set_verbosity(verbosity)
+    written = logging.handlers.BufferingHandler(100)
+    logging.getLogger("optuna").addHandler(written)
+    try:
+        study = played("subsets", 3)
+        study.optimize(program.KINDS["subsets"][1], n_trials=1)
+    finally:
+        logging.getLogger("optuna").removeHandler(written)
+    lines = [record.getMessage() for record in written.buffer]
+    reminders = [i for i, line in enumerate(lines) if "sampler.best_params(study)" in line]
+    if verbosity == optuna.logging.WARNING:
+        assert reminders == []
+        return
+    (first,) = reminders
+    assert "Best is trial 0" in lines[first + 1]

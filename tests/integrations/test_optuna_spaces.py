@@ -14,6 +14,7 @@ from optuna.distributions import (  # noqa: E402
 from botorch_costly.integrations.optuna import TransferSampler  # noqa: E402
 from botorch_costly.integrations.optuna.distributions import Distributions  # noqa: E402
 from botorch_costly.space import _warn_of_scale as scale_warnings  # noqa: E402
+from botorch_costly.task_records import Task  # noqa: E402
 from tests.cases import quick  # noqa: E402
 
 
@@ -179,3 +180,15 @@ def test_a_parameter_that_was_renamed_between_studies_earns_one_warning(caplog):
     (message,) = [message for message in found if "has been renamed" in message]
     assert "lacks lr," in message
     assert "has step_size_then," in message
+
+
+def test_an_earlier_study_of_several_data_sets_earns_one_warning(caplog):
+    rows = [(0.01 * (k + 1), k % 2) for k in range(8)]
+    configs = [{"lr": lr, "openml/dataset_id": number} for lr, number in rows]
+    mixed = Task(configs, [lr for lr, _ in rows])
+    study = optuna.create_study(sampler=TransferSampler([mixed], distributions={"lr": LOG_RATE}))
+    for _ in range(2):
+        trial = study.ask()
+        study.tell(trial, trial.suggest_float("lr", 1e-5, 1e-1, log=True))
+    (message,) = [message for message in caplog.messages if "count as one study" in message]
+    assert "several values of openml/dataset_id (0, 1)" in message

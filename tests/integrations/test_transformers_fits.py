@@ -175,3 +175,36 @@ def test_a_dropout_of_a_compiled_network_is_told(tmp_path, said):
     options = {"torch_compile": True, "torch_compile_backend": "eager", "max_steps": 1}
     trainer_of(tmp_path, TunerCallback(tuner(), length=RoundLength(seconds=9)), **options).train()
     assert sum("compiled" in line for line in said()) == 1
+
+
+BEST = {"load_best_model_at_end": True, "eval_strategy": "steps", "eval_steps": 5}
+
+
+@pytest.mark.parametrize(
+    ("options", "warns"),
+    [
+        ({**BEST, "save_strategy": "steps", "save_steps": 5}, True),
+        ({**BEST, "save_strategy": "steps", "save_steps": 3, "eval_steps": 3}, False),
+        ({**BEST, "save_strategy": "epoch", "eval_strategy": "epoch"}, True),  # rounds have steps
+        ({**BEST, "save_strategy": "best"}, False),
+        ({"save_strategy": "steps", "save_steps": 5}, False),
+    ],
+)
+def test_a_best_model_of_which_there_is_no_checkpoint_earns_a_warning(
+    tmp_path, said, options, warns
+):
+    trainer = trainer_of(tmp_path, TunerCallback(tuner(), length=STEPS), **options)
+    trainer.train()
+    lines = [line for line in said() if "load_best_model_at_end" in line]
+    assert len(lines) == warns
+    assert all("save_strategy='best'" in line for line in lines)
+    if options.get("load_best_model_at_end") and not warns:
+        best = trainer.state.best_model_checkpoint
+        assert best.endswith(f"checkpoint-{trainer.state.best_global_step}")
+
+
+def test_rounds_of_epochs_have_checkpoints_of_epochs(tmp_path, said):
+    epochs = {"save_strategy": "epoch", "eval_strategy": "epoch", "max_steps": -1}
+    options = {**BEST, **epochs, "num_train_epochs": 4}
+    trainer_of(tmp_path, TunerCallback(tuner()), **options).train()
+    assert said() == []

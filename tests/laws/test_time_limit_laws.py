@@ -11,6 +11,7 @@ from botorch_costly.errors import (
     InvalidArgumentError,
     StateMismatchError,
 )
+from botorch_costly.integrations.loggers import LoggedTuner
 from tests.laws.optimizer_runs import step, through_a_file
 from tests.registry.optimizers import OPTIMIZERS
 from tests.validation.clock import Clock
@@ -72,6 +73,25 @@ def test_a_run_ends_when_its_seconds_have_passed(name):
     OPTIMIZERS[name].tell(optimizer, last, 0.5)  # an outcome may be told later
     assert optimizer.observations[-1].round == last.round
     assert "5.5 seconds" in optimizer.summary()
+
+
+def warned_of_no_end(optimizer, readings, caplog):
+    caplog.clear()
+    assert not any(optimizer.is_over for _ in range(readings))
+    return sum("is_over stays False" in record.message for record in caplog.records)
+
+
+def test_a_loop_until_an_end_that_never_comes_earns_one_warning(name, caplog):
+    for ends in ({"seconds": 60.0}, {"horizon": 9}):
+        assert warned_of_no_end(KINDS[name](**ends), 30, caplog) == 0
+    if name == "TwinTuner":
+        with pytest.raises(InvalidArgumentError, match="seconds="):
+            KINDS[name]()
+        return
+    endless = KINDS[name]()
+    assert warned_of_no_end(endless, 3, caplog) == 0  # a trainer reads it once in a fit
+    assert warned_of_no_end(endless, 30, caplog) == 1
+    assert warned_of_no_end(LoggedTuner(KINDS[name](), []), 30, caplog) == 1
 
 
 def test_a_resumed_run_has_the_seconds_that_were_left(name):

@@ -1,5 +1,7 @@
 """Rounds without a step of the optimizer among the parts earn one warning that says why."""
 
+import copy
+import pickle
 import sys
 import threading
 
@@ -49,20 +51,24 @@ def train(module, optimizer, steps=STEPS, *, accumulate=1, closure=False):
             optimizer.zero_grad()
 
 
-def play(parts, round_of, *, rounds=40, kind="session"):
-    """Play a run; ``round_of(decision, session)`` trains."""
+def play(parts, round_of, *, rounds=40, kind="session", copied=lambda run: run):
+    """Play a run, or a copy of it; ``round_of(decision, session)`` trains."""
     if kind == "session":
-        session = bc.Session(SPACE, rounds, *parts, queries=1.0)
+        session = copied(bc.Session(SPACE, rounds, *parts, queries=1.0))
         for decision in session:
             round_of(decision, session)
             session.tell(session.tuner.decisions[-1], 0.5)
         return
-    guard = GuardedReward.of(GainReward("loss"), *parts)
+    guard = copied(GuardedReward.of(GainReward("loss"), *parts))
     tuner = bc.OnlineTuner(SPACE, 14, query=bc.AlwaysQuery())
     for _ in range(14):
         decision = tuner.ask()
         round_of(decision, None)
         tuner.tell(decision, guard(0.5, decision))
+
+
+def pickled(run):
+    return pickle.loads(pickle.dumps(run))
 
 
 def count(caplog, part):
@@ -102,6 +108,39 @@ def test_another_optimizer_that_trains_is_named_once(kind, mistake, caplog):
     optimizer = sgd(net)
     play((net, optimizer), mistake(net, optimizer), kind=kind)
     assert (count(caplog, _IDLE), count(caplog, _OTHER), count(caplog, _UNAPPLIED)) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("kind", ["session", "guard"])
+@pytest.mark.parametrize("way", [copy.deepcopy, pickled])
+def test_a_copy_of_a_run_does_not_train_what_the_run_was_made_of(kind, way, caplog):
+    net = network()
+    optimizer = sgd(net)
+
+    def one(decision, session):
+        apply(decision, optimizer, net)
+        train(net, optimizer)
+
+    play((net, optimizer), one, kind=kind, copied=way)
+    assert (count(caplog, _IDLE), count(caplog, _OTHER), count(caplog, _UNAPPLIED)) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, pickled])
+def test_a_copy_with_its_parts_is_watched_like_the_run(way, caplog):
+    net = network()
+    optimizer = sgd(net)
+    session = bc.Session(SPACE, 40, net, optimizer, queries=1.0)
+    session, net, optimizer = way((session, net, optimizer))
+    for decision in session:
+        apply(decision, optimizer, net)
+        train(net, optimizer)
+        session.tell(decision, 0.5)
+    assert count(caplog, _IDLE) == count(caplog, _UNAPPLIED) == 0
+    session, net = way((bc.Session(SPACE, 40, net, optimizer, queries=1.0), net))
+    other = sgd(net, momentum=0.9)
+    for decision in session:
+        apply(decision, other, net)
+        train(net, other)
+    assert count(caplog, "Make it once") == 1
 
 
 def test_one_with_moments_earns_that_warning_alone(caplog):

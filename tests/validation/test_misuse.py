@@ -32,6 +32,32 @@ def _messages(caplog):
     return [record.getMessage() for record in caplog.records]
 
 
+# -- an end that never comes ----------------------------------------------------------------------------
+
+
+def _until_it_stops(validation, step):
+    _right(validation, step)
+    validation.should_stop  # noqa: B018
+
+
+def test_a_run_that_is_to_stop_early_and_cannot_warns_once(caplog):
+    _loop(_until_it_stops, steps=119)
+    (message,) = _messages(caplog)
+    assert "should_stop stays False without false_stop=" in message
+
+
+def test_a_run_that_may_stop_does_not_warn(caplog):
+    _loop(_until_it_stops, steps=119, false_stop=0.02)
+    shared = SharedValidation(bc.Validation(0.5))
+    for step in range(40):
+        if shared.due(step):
+            shared.tell(falling(step))
+    assert _messages(caplog) == []
+    for _ in range(9):  # by the user
+        assert not shared.should_stop
+    assert len(_messages(caplog)) == 1
+
+
 # -- readings that are not told ------------------------------------------------------------------------
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from botorch_costly.errors import InvalidArgumentError, check
 from botorch_costly.plain import Plain
 from botorch_costly.space import SearchSpace
-from botorch_costly.task_encoding import warn_of_names
+from botorch_costly.task_encoding import warn_of_names, warn_of_studies
 from botorch_costly.task_records import Task
 
 
@@ -91,6 +91,7 @@ def _translated(
     known = {*own, *translation.space.names, *fidelities}
     ignored = tuple(name for name in names if name not in known)
     warn_of_names(ignored, absent)
+    warn_of_studies(ignored, task.configs)
     configs, values, progress, costs = zip(*fits, strict=True)
     if task.is_advice:
         return Task.advice(configs, name=task.name)

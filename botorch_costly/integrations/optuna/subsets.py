@@ -1,5 +1,6 @@
 """A sampler of Optuna that chooses how much of the data each trial trains on."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from botorch_costly.integrations.optuna.trials import StudyTrials
 from botorch_costly.task_records import Task
 from botorch_costly.tuners.subsets import Sampling
 
+_optuna = logging.getLogger("optuna.botorch_costly")  # shown where Optuna names its best trial
+
 
 class SubsetSampler(OfflineSampler):
     """Sample configurations and the size of the data that they train on, to learn about the whole data.
@@ -21,8 +24,9 @@ class SubsetSampler(OfflineSampler):
     ``trial.suggest_float("fraction", 1 / 128, 1.0, log=True)``; its largest value is the whole data. The
     next trial is the one that tells most per second about the best configuration for the whole data.
     Values on subsets of different sizes cannot be compared: use ``best_params`` of this sampler, which is
-    for the whole data, not the study's. A pruned or failed trial counts as the worst value seen. Any
-    number of processes may share a study, as with ``TransferSampler``.
+    for the whole data, not the study's; Optuna's log says so at the first trial. A pruned or failed trial
+    counts as the worst value seen. Any number of processes may share a study, as with
+    ``TransferSampler``.
 
     References:
         A. Klein, S. Falkner, S. Bartels, P. Hennig, F. Hutter. Fast Bayesian optimization of machine
@@ -72,6 +76,16 @@ class SubsetSampler(OfflineSampler):
         self._options = SubsetOptions(fidelities, overhead, sampling, tasks)
         super().__init__(distributions, seed, dtype, device, fidelities=self._options.names)
         self._cost = attribute(cost)
+
+    def after_trial(self, study: Any, trial: Any, state: Any, values: Any) -> None:
+        """Say once which parameters are best, before Optuna's log names the best value of any part."""
+        studied = self._of(study)
+        if values is not None and not studied.warned:
+            studied.warned = True
+            _optuna.info(
+                "The best trial of the study is that with the best value on a part of any size. Best for "
+                "the whole: sampler.best_params(study)."
+            )
 
     def _begin(self, space: Mapping[str, Any], *, seed: int, maximize: bool) -> StudyTrials:
         distributions, fidelities = self._split(space)

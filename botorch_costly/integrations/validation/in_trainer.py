@@ -155,6 +155,11 @@ class TrainerValidation:
         return self._shared is not None and self._shared.is_due
 
     @property
+    def should_stop(self) -> bool:
+        """Whether the trainer is to stop, which it never is without ``false_stop``."""
+        return self.validation.options.false_stop is not None and self.connect().should_stop
+
+    @property
     def can_restore(self) -> bool:
         """Whether there is a good state to put a diverged run back to."""
         return self._good is not None and self._good.step is not None

@@ -204,7 +204,7 @@ class ValidationCallback(Decides, Callback):
         if shared.ranks.is_first and self._before is None:
             for logger in trainer.loggers:
                 logger.log_metrics(self.run.figures(), step=trainer.global_step)
-        if shared.should_stop:
+        if self.run.should_stop:
             trainer.should_stop = True
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:

@@ -174,7 +174,7 @@ class SharedValidation:
         return {
             "is_best": ours.is_best,
             "has_diverged": ours.has_diverged,
-            "should_stop": ours.should_stop,
+            "should_stop": ours.options.false_stop is not None and ours.should_stop,
             "reason": ours.reason,
             "best": None if best is None else [best.step, best.value],
         }

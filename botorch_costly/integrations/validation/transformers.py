@@ -17,6 +17,7 @@ from botorch_costly.integrations.transformers_trainer import (
     loading_folder,
     optimizer_and_scaler,
     saving_folder,
+    warn_of_best_model,
 )
 from botorch_costly.integrations.validation.evaluation import PartialEvaluation
 from botorch_costly.integrations.validation.in_trainer import TrainerValidation
@@ -133,6 +134,7 @@ class ValidationCallback(TrainerCallback):
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Begin, or continue from the checkpoint that the trainer has loaded."""
         check_decides_alone(state, self)
+        warn_of_best_model(args, state, saves=self._save_best, instead=", or save_best=True")
         self.run.connect()
         if self._partial is not None:
             self._partial.install()
@@ -196,7 +198,7 @@ class ValidationCallback(TrainerCallback):
         shared = self.run.connect()
         if self._trainer is not None:
             self._trainer.log(self.run.figures())
-        if shared.should_stop:
+        if self.run.should_stop:
             control.should_training_stop = True
         if shared.is_best and self._save_best:
             control.should_save = True

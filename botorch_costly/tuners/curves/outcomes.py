@@ -33,7 +33,7 @@ def curve_observation_of(
         InvalidArgumentError: If a value is no number, the cost is not positive, or only some segments
             have costs.
     """
-    measured = [] if curve is None else _values(curve, decision.iterations)
+    measured = [] if curve is None else _values(curve, decision)
     values = tuple(v if v is not None and math.isfinite(v) else None for v in measured)
     diverged = len(measured) > 0 and measured[-1] is not None and values[-1] is None
     consistent = priced in (None, cost is not None)
@@ -51,12 +51,24 @@ def curve_observation_of(
     )
 
 
-def _values(curve: Sequence[float | None] | Tensor, most: int) -> list[float | None]:
-    """Return the values of a curve, None for iterations without a measurement."""
+def _values(curve: Sequence[float | None] | Tensor, decision: CurveDecision) -> list[float | None]:
+    """Return the values of a segment, None for iterations without a measurement."""
     if hasattr(curve, "tolist"):
         curve = curve.tolist()
     is_row = isinstance(curve, Sequence) and not isinstance(curve, str | bytes)
-    check(is_row, "curve", "a row of numbers", curve, InvalidShapeError)
-    expected = f"1 to {most} values, one for each iteration"
-    check(1 <= len(curve) <= most, "curve", expected, len(curve), InvalidShapeError)
+    expected = f"a list of {_expected(decision)}"
+    check(is_row, "curve", expected, curve, InvalidShapeError)
+    fits, received = 1 <= len(curve) <= decision.iterations, f"{len(curve)} values"
+    check(fits, "curve", expected, received, InvalidShapeError)
     return [None if value is None else as_number("curve", value) for value in curve]
+
+
+def _expected(decision: CurveDecision) -> str:
+    """Return the values of which a curve of a segment consists, for a message."""
+    first, last = decision.since + 1, decision.until
+    before = ", and none before" if first > 1 else ""
+    if last == first:
+        return f"1 value, of iteration {last}{before}"
+    return (
+        f"1 to {decision.iterations} values, one for each iteration from {first} to {last}{before}"
+    )

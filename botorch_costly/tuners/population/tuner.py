@@ -226,7 +226,7 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         """Return the checked record of a round."""
         complete = isinstance(metrics, Sequence) and not isinstance(metrics, str)
         complete = complete and len(metrics) == self.members
-        expected = f"a list of {self.members} metrics, one for each member"
+        expected = f"a list of {self.members} metrics, None for each member without a query"
         check(complete, "metrics", expected, metrics, InvalidShapeError)
         numbers = [None if value is None else self._gain.check_metric(value) for value in metrics]
         values = [math.nan if x is not None and math.isinf(x) else x for x in numbers]

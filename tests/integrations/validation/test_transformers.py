@@ -235,3 +235,24 @@ def test_what_does_not_fit_is_refused():
         callback(save_best="yes")
     with pytest.raises(InvalidArgumentError, match="device"):
         callback(guard=True, device="abacus")
+
+
+@pytest.mark.parametrize(
+    ("saves", "options", "warns"),
+    [
+        ("steps", {}, True),
+        ("steps", {"save_best": True}, False),
+        ("best", {}, False),
+    ],
+)
+def test_a_best_model_of_which_there_is_no_checkpoint_earns_a_warning(
+    tmp_path, saves, options, warns, caplog
+):
+    best = {"load_best_model_at_end": True, "eval_strategy": "steps", "eval_steps": 5}
+    trainer = train(tmp_path, callback(**options), save_strategy=saves, save_steps=5, **best)
+    lines = [line for line in caplog.messages if "load_best_model_at_end" in line]
+    assert len(lines) == warns
+    assert all("or save_best=True" in line for line in lines)
+    if not warns:
+        step = trainer.state.best_model_checkpoint.rpartition("-")[2]
+        assert int(step) == trainer.state.best_global_step

@@ -72,6 +72,27 @@ def test_what_is_no_curve_is_refused_and_nothing_is_lost(what):
     optimizer.tell(segment, curve_of(segment), cost=1.0)
 
 
+def test_a_curve_is_that_of_the_segment_alone():
+    optimizer = bc.CurveOptimizer(SPACE, LENGTH, candidates=[{"lr": 0.01, "width": 5}])
+    since = 0
+    while since < LENGTH:
+        segment = optimizer.ask()
+        assert segment.since == since
+        before = ", and none before" if since else ""
+        since = segment.until
+        several = f"one for each iteration from {segment.since + 1} to {since}{before}; Received"
+        each = (
+            several
+            if segment.iterations > 1
+            else f"1 value, of iteration {since}{before}; Received"
+        )
+        with pytest.raises(errors.InvalidShapeError, match=f"{each} '{LENGTH + 1} values'"):
+            optimizer.tell(segment, [0.1] * (LENGTH + 1))
+        with pytest.raises(errors.InvalidShapeError, match=f"{each} 0.4"):
+            optimizer.tell(segment, 0.4)
+        optimizer.tell(segment, curve_of(segment))
+
+
 CONSTRUCTION = {
     "no length": {"iterations": None},
     "two lengths": {"iterations": 4, "lengths": [1]},

@@ -269,6 +269,12 @@ def test_a_round_that_was_not_told_goes_on_as_it_was():
 # -- bad input -------------------------------------------------------------------------------------
 
 
+def test_metrics_are_those_of_all_members():
+    one = tuner()
+    with pytest.raises(errors.InvalidShapeError, match="None for each member without a query"):
+        one.tell(one.ask(), [0.5])  # of the queried member alone
+
+
 @pytest.mark.parametrize(
     ("metrics", "error"),
     [
