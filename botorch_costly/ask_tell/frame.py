@@ -12,6 +12,7 @@ from torch import Tensor
 from botorch_costly.ask_tell.clocks import Clocks
 from botorch_costly.ask_tell.diagnosis import Diagnosed
 from botorch_costly.ask_tell.domain import Domain
+from botorch_costly.ask_tell.earlier_files import own
 from botorch_costly.ask_tell.earlier_names import EarlierNames
 from botorch_costly.ask_tell.evaluations import Evaluations, sign_of, text_of_values
 from botorch_costly.ask_tell.ledger import Ledger
@@ -349,6 +350,7 @@ class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], Advising, ABC, Gener
     ) -> None:
         """Continue from a file that ``save`` wrote; arguments and errors of ``load_state_dict``."""
         self.load_state_dict(read(path, ["tuner"])["tuner"], changed=changed)
+        own(path)
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues identically.
