@@ -32,6 +32,9 @@ from botorch_costly.tuners.twins.told import examples_in, passed_by, sentence_on
 
 _logger = logging.getLogger(__name__)
 _LEAST_ERROR = 1e-4  # share of errors; smaller ones count as this
+_IN_A_TRIAL = (
+    "in the middle of a trial: to end here, session.finish() brings the parts back to the incumbent"
+)
 _LATE = 3  # metrics that come too late to change anything, after which that is said
 
 
@@ -297,6 +300,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
                 *([sentence_on(self._metric, told)] if told else []),
                 f"start: {config_text(self.space.decode(self._start))}",
                 f"incumbent: {config_text(self.incumbent)}",
+                *([] if self.state_of_incumbent is None else [_IN_A_TRIAL]),
             ]
         )
 
