@@ -24,6 +24,7 @@ from botorch_costly.randomness import check_seed
 from botorch_costly.records import FrozenConfig, Observation, TwinDecision
 from botorch_costly.rewards.direction import watch_metrics, watch_segments
 from botorch_costly.rewards.metric_gain import Kind, check_metric, least_loss, log_gain
+from botorch_costly.rewards.running_best import RunningBest
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis, gained_by, lineages
 from botorch_costly.tuners.twins.segments import segments
@@ -118,6 +119,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         kinds = list(get_args(Kind))
         check(isinstance(metric, str) and metric in kinds, "metric", f"one of {kinds}", metric)
         self._metric: Kind = metric
+        self._best, self._latest = RunningBest(metric), -1  # and the latest round told
         queries = check_rate("queries", queries)
         self._start = _encoded(space, start)
         options: dict[str, Any] = {"start": dict(space.decode(self._start))}
@@ -214,6 +216,9 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         outcome = self._tell(outcome, level)
         self._warn_of_late(outcome)
         self._is_direction_known = self._is_direction_known or self._watch_direction()
+        since, self._latest = self.decisions[self._latest + 1 : outcome.round + 1], outcome.round
+        went_on = all(each.restore is None for each in since)
+        self._best.watch(math.nan if outcome.reward is None else outcome.reward, is_next=went_on)
         return outcome
 
     def _warn_of_late(self, outcome: Observation) -> None:
