@@ -325,10 +325,13 @@ class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], Advising, ABC, Gener
         if self.total_cost > 0:
             lines.append(f"total cost {self.total_cost:.6g}")
         if (best := self.best()) is not None:
-            is_plain = self.tells == "value" and self.fidelities is None
-            value = text_of_values(self.observations, best) if is_plain else ""
-            lines.append(f"best: {config_text(best)}{value}")
+            lines.append(f"best: {config_text(best)}{self._value_of(best)}")
         return "\n".join([*lines, *self._on_the_clock()])
+
+    def _value_of(self, best: Mapping[str, Plain]) -> str:
+        """Return a phrase on the told values of the best configuration; "" unless they are compared."""
+        is_plain = self.tells == "value" and self.fidelities is None
+        return text_of_values(self.observations, best) if is_plain else ""
 
     def _on_the_clock(self, per_round: int = 1) -> list[str]:
         """Return a sentence for each limit of the clock that there is."""

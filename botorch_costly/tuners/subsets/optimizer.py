@@ -10,7 +10,7 @@ import torch
 from botorch_costly.ask_tell.clocks import Clocks
 from botorch_costly.ask_tell.domain import Domain, digest_of
 from botorch_costly.ask_tell.earlier_names import warn_of
-from botorch_costly.ask_tell.evaluations import sign_of
+from botorch_costly.ask_tell.evaluations import sign_of, text_of_values
 from botorch_costly.ask_tell.optimizer import Optimizer
 from botorch_costly.ask_tell.points import SAME
 from botorch_costly.ask_tell.state import FIDELITIES
@@ -262,15 +262,29 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         best = self.incumbent
         return None if best is None else dict(best)
 
+    def _value_of(self, best: Mapping[str, Plain]) -> str:
+        """Return a phrase on the told values of the best configuration, nearest to the target."""
+        at, nearest = self._nearest_to_target(best)
+        return f"{text_of_values(nearest, best)} at {at}" if nearest else ""
+
+    def _nearest_to_target(
+        self, config: Mapping[str, Plain] | None
+    ) -> tuple[str, list[SubsetObservation]]:
+        """Return the highest fidelities of a configuration's evaluations, in words, and its values."""
+        told = [o for o in self.observations if o.reward is not None and o.config == config]
+        pairs = [(self._ledger.suggestion(o.round).fidelities, o) for o in told]
+        if not pairs:
+            return "", []
+        highest = max((fidelities for fidelities, _ in pairs), key=self._domain.share)
+        levels = ", ".join(f"{name}={value:.3g}" for name, value in highest.items())
+        return levels, [outcome for fidelities, outcome in pairs if fidelities == highest]
+
     def _remarks(self) -> list[str]:
         """Return how far the evaluations of the incumbent are from the target."""
-        best, share = self.incumbent, self._domain.share
-        told = {o.round for o in self.observations if o.reward is not None and o.config == best}
-        at = [decision.fidelities for decision in self.decisions if decision.round in told]
-        nearest = max(at, key=share, default=None)
-        if nearest is None or share(nearest) > 1 - SAME:
+        levels, nearest = self._nearest_to_target(self.incumbent)
+        shares = [self._domain.share(self._ledger.suggestion(o.round).fidelities) for o in nearest]
+        if not shares or shares[0] > 1 - SAME:
             return []
-        levels = ", ".join(f"{name}={value:.3g}" for name, value in nearest.items())
         return [
             f"best() was evaluated up to {levels}, and what it is worth at the target is predicted: "
             "evaluate it there before you rely on it (enqueue takes the target's fidelities)."
