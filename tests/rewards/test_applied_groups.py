@@ -12,12 +12,13 @@ import botorch_costly as bc
 from botorch_costly.integrations import apply
 from botorch_costly.rewards import GainReward, GuardedReward
 from botorch_costly.rewards.applied_rates import AppliedGroups
+from tests.ask_tell.test_silent_training import Training as Plain
 
 RATES, DECAY = bc.Real(1e-4, 1e-1, log=True), bc.Real(1e-5, 1e-1, log=True)
 SAID = "as all had at first"
 
 
-class Training:
+class Training(Plain):
     """Two layers, each a group of one optimizer."""
 
     def __init__(self, *options, kind=torch.optim.AdamW, **both):
@@ -28,14 +29,6 @@ class Training:
         pairs = zip(layers, options, strict=True)
         groups = [{"params": list(layer.parameters()), **own} for layer, own in pairs]
         self.optimizer = kind(groups, **{"lr": 1e-2, **both})
-
-    def train(self, steps=2):
-        for _ in range(steps):
-            self.optimizer.zero_grad()
-            loss = (self.network(torch.rand(8, 2)) - 1).square().mean()
-            loss.backward()
-            self.optimizer.step()
-        return loss.item()
 
 
 def in_the_first(optimizer, config):
@@ -53,7 +46,7 @@ def by_session(training, applied, space, rounds):
     )
     for decision in session:
         applied(training.optimizer, decision.config)
-        metric = training.train()
+        metric = training.train(steps=2)
         if decision.query:
             session.tell(decision, metric)
 
@@ -64,7 +57,7 @@ def by_guard(training, applied, space, rounds):
     for _ in range(rounds):
         decision = tuner.ask()
         applied(training.optimizer, decision.config)
-        tuner.tell(decision, guard(training.train(), decision))
+        tuner.tell(decision, guard(training.train(steps=2), decision))
 
 
 RUNS = pytest.mark.parametrize("run", [by_session, by_guard])
