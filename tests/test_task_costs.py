@@ -8,7 +8,7 @@ from botorch_costly.errors import InvalidArgumentError, InvalidShapeError
 from botorch_costly.task_records import Task
 
 
-def test_costs_are_backup_of_the_values():
+def test_costs_are_kept_beside_the_values():
     task = Task([{"lr": 0.1}, {"lr": 0.2}], [0.5, 0.8], costs=[3, None])
     assert task.costs == (3.0, None)
     assert Task.from_dict(task.to_dict()) == task
