@@ -52,7 +52,7 @@ def said_of(caplog):
     return [text for text in caplog.messages if "is kept as" in text]
 
 
-def test_the_file_of_an_earlier_run_is_backup_of_that_of_a_fresh_one(
+def test_the_file_of_an_earlier_run_is_kept_beside_that_of_a_fresh_one(
     case, process, tmp_path, caplog
 ):
     path, fresh = tmp_path / "run.pt", case.make(0)
