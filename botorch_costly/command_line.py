@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
+from botorch_costly.ask_tell.earlier_files import own
 from botorch_costly.demo import ROUNDS, demo
 from botorch_costly.errors import CostlyError, check
 from botorch_costly.files import replacing
@@ -129,6 +130,7 @@ def _export(options: argparse.Namespace) -> None:
 def _demo(options: argparse.Namespace) -> None:
     if options.output is not None:
         _check_output(options)
+        own(options.output)  # a file that is there was given up by --force
 
     def say(line: str) -> None:
         _print(line, sys.stdout)

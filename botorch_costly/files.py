@@ -1,6 +1,7 @@
 """Atomic replacement of files: if the process is killed while it writes, the old file remains."""
 
 import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -59,6 +60,29 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             unfinished.unlink()
         raise
+
+
+def backup_of(path: str | os.PathLike[str]) -> Path:
+    """Keep a file that is about to be replaced as ``<name>.1``, ``.2`` and so on; return the new path.
+
+    Both names are of one file until it is replaced, so that it is at ``path`` at every moment.
+
+    Raises:
+        OSError: If the folder takes no further file.
+    """
+    target = Path(os.path.realpath(path))
+    for number in itertools.count(1):
+        kept = target.with_name(f"{target.name}.{number}")
+        try:
+            os.link(target, kept)
+        except FileExistsError:
+            continue
+        except OSError:  # a disk without links
+            if kept.exists():
+                continue
+            shutil.copy2(target, kept)
+        break
+    return kept
 
 
 def _new_file(target: Path) -> tuple[Path, BinaryIO]:

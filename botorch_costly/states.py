@@ -32,12 +32,13 @@ class Stateful(Protocol):
         """Continue from the state."""
 
 
-def read_plain(file: Any, device: str | None = None) -> Any:
+def read_plain(file: Any, device: str | None = None, *, mapped: bool = False) -> Any:
     """Return the tensors and plain values of a file; no code of the file is executed.
 
     Args:
         file: Path, or an open binary file.
         device: Device of the tensors; the one that each was saved on if omitted.
+        mapped: Whether tensors stay in the file, a path, until they are read.
 
     Raises:
         UnsafeVersionError: If this version of torch runs code of a file, or damages memory, even where it
@@ -46,7 +47,7 @@ def read_plain(file: Any, device: str | None = None) -> Any:
     received = torch.__version__
     if TorchVersion(received) < _SAFE:
         raise UnsafeVersionError("torch", f"version {_SAFE} or later, to read a file", received)
-    return torch.load(file, weights_only=True, map_location=device)
+    return torch.load(file, weights_only=True, map_location=device, mmap=mapped)
 
 
 @contextmanager

@@ -95,6 +95,7 @@ def test_a_kept_run_is_written_over_by_force_alone(tmp_path, capsys):
     assert target.read_bytes() == b"mine"
     assert main(["demo", "--rounds", "8", "--save", str(target), "--force"]) == 0
     assert saved_runs(target)
+    assert [path.name for path in tmp_path.iterdir()] == ["run.pt"]
 
 
 def test_a_reader_that_stops_early_ends_it(monkeypatch, capsys):

@@ -12,6 +12,7 @@ from torch import Tensor
 from botorch_costly.ask_tell.clocks import Clocks
 from botorch_costly.ask_tell.diagnosis import Diagnosed
 from botorch_costly.ask_tell.domain import Domain
+from botorch_costly.ask_tell.earlier_files import own
 from botorch_costly.ask_tell.earlier_names import EarlierNames
 from botorch_costly.ask_tell.evaluations import Evaluations, sign_of, text_of_values
 from botorch_costly.ask_tell.ledger import Ledger
@@ -328,10 +329,13 @@ class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], Advising, ABC, Gener
         if self.total_cost > 0:
             lines.append(f"total cost {self.total_cost:.6g}")
         if (best := self.best()) is not None:
-            is_plain = self.tells == "value" and self.fidelities is None
-            value = text_of_values(self.observations, best) if is_plain else ""
-            lines.append(f"best: {config_text(best)}{value}")
+            lines.append(f"best: {config_text(best)}{self._value_of(best)}")
         return "\n".join([*lines, *self._on_the_clock()])
+
+    def _value_of(self, best: Mapping[str, Plain]) -> str:
+        """Return a phrase on the told values of the best configuration; "" unless they are compared."""
+        is_plain = self.tells == "value" and self.fidelities is None
+        return text_of_values(self.observations, best) if is_plain else ""
 
     def _on_the_clock(self, per_round: int = 1) -> list[str]:
         """Return a sentence for each limit of the clock that there is."""
@@ -353,6 +357,7 @@ class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], Advising, ABC, Gener
     ) -> None:
         """Continue from a file that ``save`` wrote; arguments and errors of ``load_state_dict``."""
         self.load_state_dict(read(path, ["tuner"])["tuner"], changed=changed)
+        own(path)
 
     def state_dict(self) -> dict[str, Any]:
         """Return tensors and plain values from which the run continues identically.

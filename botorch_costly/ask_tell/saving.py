@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from botorch_costly.ask_tell.earlier_files import keep_earlier, own
 from botorch_costly.ask_tell.protocol import Extendable
 from botorch_costly.ask_tell.state import check_changed, unchanged_on_error
 from botorch_costly.ask_tell.written import readable
@@ -20,9 +21,10 @@ from botorch_costly.states import Stateful, outside_inference, read_plain
 def save(path: str | os.PathLike[str], /, *unnamed: Any, **parts: Stateful) -> None:
     """Save the states of objects in one file, which is replaced atomically.
 
-    A process that is killed meanwhile leaves the old file intact. The file holds tensors and plain
-    values, so that ``torch.load(path, weights_only=True)`` reads it; numbers of NumPy are converted to
-    Python's.
+    A process that is killed meanwhile leaves the old file intact. If the file holds outcomes of an
+    earlier run, which this process has not loaded, it is kept as ``<name>.1``, ``<name>.2`` and so on,
+    with one warning. The file holds tensors and plain values, so that ``torch.load(path,
+    weights_only=True)`` reads it; numbers of NumPy are converted to Python's.
 
     Args:
         path: Path of the file; a missing folder is created.
@@ -45,8 +47,19 @@ def save(path: str | os.PathLike[str], /, *unnamed: Any, **parts: Stateful) -> N
     check(not target.is_dir(), "path", "a file, and no folder", str(path))
     states = {name: readable(name, stateful.state_dict()) for name, stateful in parts.items()}
     target.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(target) as file:
+    write(target, states)
+
+
+def write(path: str | os.PathLike[str], states: Mapping[str, Any]) -> None:
+    """Write states to a file, which is replaced as a whole; keep one of an earlier run beside it.
+
+    Raises:
+        OSError: If the file cannot be written.
+    """
+    with replacing(path) as file:
         torch.save(states, file)
+        keep_earlier(Path(path), states)  # once nothing else can fail
+    own(path)
 
 
 @advised
@@ -87,6 +100,7 @@ def load(
     with unchanged_on_error(*parts.values()):
         for name, stateful in parts.items():
             _load_part(name, stateful, states[name], options.get(name))
+    own(path)
 
 
 def _options_of(parts: Mapping[str, Stateful], changed: Any) -> dict[str, list[str]]:

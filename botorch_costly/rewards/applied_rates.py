@@ -1,6 +1,7 @@
 """Whether the settings of configurations reach what is trained: forgotten ones earn one warning."""
 
 import logging
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
@@ -114,8 +115,78 @@ class AppliedDropout(_Applied):
         return [module.p for module in self._modules]
 
 
+class AppliedGroups:
+    """Notices a setting that follows the tuner in some groups of an optimizer, and stays in the others.
+
+    Groups that differ from the start are to differ; a setting of zero may be off in a group on purpose.
+
+    Args:
+        parts: Parts of a run; those that are no optimizers of several groups are passed over.
+    """
+
+    def __init__(self, parts: Iterable[Any]) -> None:
+        optimizers = [part for part in parts if isinstance(part, Optimizer)]
+        self._alike = {o: _alike(o.param_groups) for o in optimizers if len(o.param_groups) > 1}
+        self._groups = {optimizer: len(optimizer.param_groups) for optimizer in self._alike}
+        self._played: dict[tuple[Optimizer, str], set[float]] = {}
+
+    def note(self, config: Mapping[str, Any]) -> None:
+        """Take note of a configuration that has been trained; warn once if it has reached some groups."""
+        for name, value in config.items():
+            key = "lr" if name == "learning_rate" else name
+            for optimizer, alike in list(self._alike.items()):
+                if key in alike and isinstance(value, int | float) and value != alike[key]:
+                    self._compare(optimizer, key, value)
+
+    def _compare(self, optimizer: Optimizer, key: str, value: float) -> None:
+        groups = optimizer.param_groups[: self._groups[optimizer]]  # without those added since
+        now, first = [_number(group.get(key)) for group in groups], self._alike[optimizer][key]
+        left = [number for number, own in enumerate(now) if own == first]
+        if any(own != first and not _is_close(own, value) for own in now) or not left:
+            del self._alike[optimizer][key]  # set in another way, or everywhere
+            return
+        played = self._played.setdefault((optimizer, key), set())
+        if len(left) < len(now):
+            played.add(value)
+        if len(played) == _ENOUGH:
+            self._alike.clear()
+            _logger.warning(
+                "%s of %s follows the tuner, but group%s %s of its param_groups still %s %.6g, as all "
+                "had at first, and the tuner does not know it. Set it in every group, or before each "
+                "round call botorch_costly.integrations.apply(decision, optimizer, network); one of a "
+                "part of the network alone has the name of this part, such as head.%s.",
+                *(key, type(optimizer).__name__, "s" * (len(left) > 1), ", ".join(map(str, left))),
+                *("have" if len(left) > 1 else "has", first, key),
+            )
+
+
+def _alike(groups: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the numbers, other than zero, that all groups of an optimizer have."""
+    first, *others = groups
+    numbers = {key: _number(value) for key, value in first.items() if key != "params"}
+    return {
+        key: number
+        for key, number in numbers.items()
+        if number and all(_number(group.get(key)) == number for group in others)
+    }
+
+
+def _number(value: Any) -> float | None:
+    """Return a number; None for anything else, and for one on an accelerator, which is not waited for."""
+    if isinstance(value, Tensor):
+        return value.item() if value.numel() == 1 and is_near(value) else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number else None
+
+
+def _is_close(own: float | None, value: float) -> bool:
+    return own is not None and math.isclose(
+        own, value, rel_tol=1e-6
+    )  # for rates in single precision
+
+
 class AppliedSettings:
-    """Both comparisons, for the parts of a run.
+    """All comparisons, for the parts of a run.
 
     Args:
         parts: Networks, optimizers and other parts.
@@ -124,11 +195,13 @@ class AppliedSettings:
     def __init__(self, parts: Iterable[Any]) -> None:
         parts = tuple(parts)
         self._rates, self._dropout = AppliedRates(parts), AppliedDropout(parts)
+        self._groups = AppliedGroups(parts)
 
     def note(self, config: Mapping[str, Any], rates: Iterable[str]) -> None:
         """Take note of a configuration that has been trained, whose learning rates have these names."""
         self._rates.note({name: config[name] for name in rates})
         self._dropout.note(config)
+        self._groups.note(config)
 
 
 def _plain(value: Any) -> Any:

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+from botorch_costly.rewards.running_best import RunningBest
 from botorch_costly.rewards.shares import TENS, examples_of
 
 _COUNT = 10  # metrics that are checked, and segments of training
@@ -33,6 +34,8 @@ Declared = Literal["loss", "accuracy"]
 class Direction:
     """Warns once if the first metrics of a run worsen steadily, as metrics of the other kind do.
 
+    It also warns of the best value so far in place of metrics, see ``RunningBest``.
+
     Most runs improve their metric at first. What is declared as a loss may be an accuracy, a share up to
     1 or a percentage up to 100, that rises by a tenth of its range, or by a third of the way to the top.
     What is declared as an accuracy and lies above 1 may be a loss: there a tenth of the first metric has
@@ -46,10 +49,11 @@ class Direction:
     def __init__(self, kind: Declared) -> None:
         self._kind: Declared = kind
         self._metrics: list[float] = []
-        self._is_known = False
+        self._is_known, self._best = False, RunningBest(kind)
 
     def watch(self, metric: float) -> None:
         """Add the next metric of the network in training; one that is not finite is ignored."""
+        self._best.watch(metric)
         if not self._is_known and math.isfinite(metric):
             self._metrics.append(metric)
             self._is_known = watch_metrics(self._kind, self._metrics)

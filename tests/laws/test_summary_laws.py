@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import botorch_costly as bc
 from botorch_costly.ask_tell.diagnosis import SearchDiagnosis
 from tests.cases import quick
 from tests.laws.optimizer_runs import after, saved_run
@@ -48,3 +49,26 @@ def test_a_diagnosis_says_something_or_why_not_and_changes_nothing(name):
         assert (
             early or diagnosis.rivals is None or 1 <= diagnosis.rivals <= diagnosis.configurations
         )
+
+
+@pytest.mark.parametrize("maximize", [True, False])
+def test_the_value_at_the_highest_fidelity_is_said_as_it_was_told(maximize):
+    """Kind: a value that is not the one that was told, or does not say at which fidelity it was."""
+    space = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True)})
+    sampling = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20)
+    search = bc.SubsetOptimizer(space, maximize=maximize, sampling=sampling)
+    ask = search.ask()
+    search.tell(ask, 0.75, cost=1.0)
+    assert f", value 0.75 at fraction={ask.fidelities['fraction']:.3g}" in search.summary()
+    for value, words in ((0.25, "value 0.25 at fraction=1"), (0.5, "mean of 2 values 0.375 at")):
+        search.tell(search.enqueue(ask.config, {"fraction": 1.0}), value, cost=9.0)
+        assert f", {words}" in search.summary()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_latest_value_of_a_training_is_said_as_it_was_told(sign):
+    search = bc.CurveOptimizer(bc.SearchSpace({"lr": bc.Real(0.0, 1.0)}), 8, maximize=sign > 0)
+    segment = search.ask()
+    search.tell(segment, [0.5 + 0.01 * sign * i for i in range(segment.iterations)])
+    latest = 0.5 + 0.01 * sign * (segment.iterations - 1)
+    assert f"best {latest:.6g} after {segment.until} of 8 iterations" in search.summary()

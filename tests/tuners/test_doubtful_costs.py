@@ -1,11 +1,13 @@
 """Costs that fall toward the target, or do not depend on the fidelity: said once."""
 
+import math
 import random
 
 import pytest
+import torch
 
 import botorch_costly as bc
-from botorch_costly.tuners.subsets.doubtful_costs import falling_fidelities
+from botorch_costly.tuners.subsets.doubtful_costs import LATER, are_flat, falling_fidelities
 
 SPACE = bc.SearchSpace({"x": bc.Real(0.0, 1.0)})
 FAST = bc.Sampling(draws=2, first_steps=8, steps=8, points=5, candidates=20, first=14)
@@ -58,14 +60,62 @@ def test_costs_that_fall_are_named_once(name, caplog):
     assert search.fidelities.names[0] in message
 
 
-FLAT = {"flat", "flat with noise", "falls by a hundredth"}
+FLAT = {"flat", "flat with noise", "by the configuration", "falls by a hundredth"}
 
 
 @pytest.mark.parametrize("name", PAID)
 def test_other_costs_are_not_but_those_that_do_not_depend_on_the_fidelity(name, caplog):
     played(*PAID[name])
     assert not messages(caplog)
-    assert sum("are about equal" in text for text in caplog.messages) == (name in FLAT)
+    assert sum("do not depend on" in text for text in caplog.messages) == (name in FLAT)
+
+
+def test_a_narrow_range_is_flat_once_its_ends_have_been_tried(caplog):
+    """Kind: the program reads no fidelity, and all of them lie within a factor of eight."""
+    search = optimizer(bc.SearchSpace({"fraction": bc.Real(1 / 8, 1.0, log=True)}))
+    draws = random.Random(0)
+    for _ in range(28):
+        tell(search, search.ask(), lambda _: 60 * (1 + 0.1 * draws.random()))
+    (text,) = [text for text in caplog.messages if "do not depend on fraction" in text]
+    assert "does your evaluation read decision.fidelities" in text
+
+
+def by_chance(seed, low, cost_of, columns=3, share_of=None):
+    """Return shares, costs and configurations of as many evaluations as are looked at."""
+    draws = random.Random(seed)
+    configs = [[draws.random() for _ in range(columns)] for _ in range(max(LATER))]
+    exponents = [draws.random() if share_of is None else share_of(row[0], draws) for row in configs]
+    shares = [low**exponent for exponent in exponents]
+    costs = [cost_of(s, row[0], draws) for s, row in zip(shares, configs, strict=True)]
+    return shares, costs, torch.tensor(configs, dtype=torch.float64)
+
+
+def is_named(shares, costs, configs):
+    return any(are_flat(shares[:n], costs[:n], configs[:n]) for n in LATER)
+
+
+TRUE_COSTS = {
+    "the share": lambda share, x, draws: share * math.exp(draws.gauss(0, 0.5)),
+    "its root": lambda share, x, draws: share**0.5 * math.exp(draws.gauss(0, 0.2)),
+    "and the configuration": lambda share, x, draws: share * 100**x * math.exp(draws.gauss(0, 0.1)),
+    "what is fixed": lambda share, x, draws: (0.3 + share) * math.exp(draws.gauss(0, 0.1)),
+}
+
+
+@pytest.mark.parametrize("low", [1 / 64, 1 / 8, 1 / 4])
+@pytest.mark.parametrize("chosen", ["at random", "by the configuration"])
+@pytest.mark.parametrize("name", TRUE_COSTS)
+def test_costs_that_depend_on_the_fidelity_are_not_flat(name, chosen, low):
+    """Also where dear configurations are tried on small parts, so that all cost about as much."""
+    small = None if chosen == "at random" else lambda x, draws: 0.8 * x + 0.2 * draws.random()
+    runs = [by_chance(seed, low, TRUE_COSTS[name], share_of=small) for seed in range(40)]
+    assert not any(is_named(*run) for run in runs)
+
+
+@pytest.mark.parametrize("low", [1 / 64, 1 / 8, 1 / 5])
+def test_costs_by_the_configuration_alone_are_flat(low):
+    runs = [by_chance(seed, low, lambda share, x, draws: 10**x) for seed in range(40)]
+    assert sum(is_named(*run) for run in runs) > 35
 
 
 def test_evaluations_of_ones_own_are_not(caplog):

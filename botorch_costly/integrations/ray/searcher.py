@@ -5,10 +5,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-
 from botorch_costly.ask_tell import Optimizer
-from botorch_costly.ask_tell.saving import read
+from botorch_costly.ask_tell.earlier_files import own
+from botorch_costly.ask_tell.saving import read, write
 from botorch_costly.calls import advised
 from botorch_costly.errors import (
     HorizonExceededError,
@@ -16,7 +15,6 @@ from botorch_costly.errors import (
     StateMismatchError,
     check,
 )
-from botorch_costly.files import replacing
 from botorch_costly.integrations.extras import require
 from botorch_costly.integrations.metric_names import warn_of_name
 from botorch_costly.integrations.offline import (
@@ -201,8 +199,7 @@ class OfflineSearcher(Searcher):
         """Write the state to a file, which is replaced as a whole."""
         curves = {trial: sorted(curve.items()) for trial, curve in self._curves.items()}
         state = {"trials": self._trials.state_dict(), "curves": curves, "costs": dict(self._costs)}
-        with replacing(checkpoint_path) as file:
-            torch.save(state, file)
+        write(checkpoint_path, state)
 
     def restore(self, checkpoint_path: str) -> None:
         """Continue from a file.
@@ -221,6 +218,7 @@ class OfflineSearcher(Searcher):
             raise StateMismatchError("checkpoint_path", expected, checkpoint_path) from error
         self._trials.load_state_dict(state["trials"])
         self._curves, self._costs = curves, costs
+        own(checkpoint_path)
 
 
 def _trials_of(optimizer: Any) -> OfflineTrials[Any]:

@@ -1,6 +1,7 @@
 """``CurveOptimizer``: trainings are started, paused and continued by their expected improvement."""
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from botorch_costly.curve_records import CurveDecision, CurveObservation
 from botorch_costly.errors import check, check_rate, is_power_of_two
 from botorch_costly.parameters import Plain
 from botorch_costly.randomness import check_seed, generator_of
+from botorch_costly.rewards.running_best import RunningBest
 from botorch_costly.space import SearchSpace
 from botorch_costly.task_records import Task
 from botorch_costly.tuners.curves.choice import Chooser, EndChooser, NewPoints
@@ -169,6 +171,7 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
         )
         self.predicts = compression is None  # scores of curves are in no unit of the values
         self._warned = self._stops_early = False
+        self._best = RunningBest("accuracy" if maximize else "loss")
         self._earlier = earlier.values
 
     @classmethod
@@ -261,6 +264,9 @@ class CurveOptimizer(Frame[CurveDecision, CurveObservation]):
             _logger.warning("Training %d diverged (%d so far).", decision.training, diverged)
         warn_of_units(self._ledger.outcomes, outcome, self._earlier)
         self._warn_of_losses()
+        self._best.restart()
+        for value in outcome.curve:
+            self._best.watch(math.nan if value is None else value)
         self._warn_of_sparse_curves(outcome)
         self._warn_of_restarts(decision, outcome, priced=cost is not None)
         if cost is not None:

@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from botorch_costly.parameters import Plain
 from botorch_costly.plain import config_text
 
 _FALLING = 5  # number of curves from which on a majority of falling ones looks like losses
+_SURE = 3.0  # standard deviations of the balance of signs that are drawn by chance
 _FAR = 0.2  # of the largest value of a curve: a loss falls by more, an overfitted accuracy by less
 _LONG = 10  # iterations; shorter curves count as going on so far
 _STALLED = 2  # segments in a row without progress, after which a training is abandoned
@@ -185,7 +187,10 @@ class Trainings:
 
     @property
     def fall(self) -> bool:
-        """Whether most of several curves fall by far more than overfitting or noise makes them."""
+        """Whether most of several curves fall by far more than overfitting or noise makes them.
+
+        Curves that have learnt nothing yet fall as often as they rise, and so do their steps.
+        """
         curves = [[r for r in t.curve if not math.isnan(r)] for t in self]
         longer = [curve for curve in curves if len(curve) > 1]
         sizes = [max(map(abs, curve)) or 1.0 for curve in longer]
@@ -193,7 +198,9 @@ class Trainings:
             (curve[-1] - curve[0]) / size * max(1.0, _LONG / (len(curve) - 1))
             for curve, size in zip(longer, sizes, strict=True)
         ]
-        return len(rises) >= _FALLING and statistics.median(rises) < -_FAR
+        steps = [later - before for curve in longer for before, later in pairwise(curve)]
+        is_far = len(rises) >= _FALLING and statistics.median(rises) < -_FAR
+        return is_far and (_mostly_negative(rises) or _mostly_negative(steps))
 
     @property
     def best(self) -> Training | None:
@@ -284,3 +291,9 @@ def _overlaid(curve: tuple[float, ...], since: int, values: Sequence[float]) -> 
     pairs = zip(earlier, values, strict=True)
     new = (old if math.isnan(value) else value for old, value in pairs)
     return (*curve[:since], *new, *curve[end:])
+
+
+def _mostly_negative(changes: list[float]) -> bool:
+    """Return whether more changes are negative than chance makes them."""
+    balance = sum((change < 0) - (change > 0) for change in changes)
+    return balance >= _SURE * math.sqrt(len(changes))

@@ -25,6 +25,7 @@ from botorch_costly.records import FrozenConfig
 from botorch_costly.rewards.direction import watch_metrics
 from botorch_costly.rewards.gain import GainReward
 from botorch_costly.rewards.metric_gain import Kind
+from botorch_costly.rewards.running_best import RunningBest
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.population.selection import ranked
 from botorch_costly.tuners.population.strategy import PopulationStrategy
@@ -116,6 +117,7 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
         self.query = AlwaysQuery() if query is None else query
         check(isinstance(self.query, QueryRule), "query", "a QueryRule", query)
         self._gain, self._metric = GainReward(metric), metric
+        self._best = RunningBest(metric)
         strategy = PopulationStrategy(
             space, self.start, self.members, horizon, self.query, self._gain, seed
         )
@@ -176,6 +178,7 @@ class PopulationTuner(Frame[PopulationDecision, PopulationObservation]):
             replace(self._observation(decision, metrics, seconds), variances=spreads)
         )
         self._warn_of_equal(outcome)
+        self._best.watch(math.nan if outcome.reward is None else outcome.reward)
         if not self._is_direction_known:
             told = [o.reward for o in self._ledger.outcomes if o.reward is not None]
             self._is_direction_known = watch_metrics(self._metric, told)

@@ -4,15 +4,25 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 import torch
+from torch import Tensor
 
 from botorch_costly.numerics.robust import rank_correlation
 
 EVALUATIONS = 10  # after which costs are checked
+LATER = (10, 14, 20, 28, 40)  # evaluations after which it is asked again whether they are flat
 _FALLING = -0.8  # rank correlation with a fidelity from which on costs fall: 1 in 300 by chance
 _RISING = 0.5  # rank correlation with another one from which on that may be why
-_WIDE = 4.0  # median share of the target in the upper half, over the lower one, that changes a cost
-# Ratio of the median costs of both, and of all costs, up to which they are flat.
-_EQUAL, _SPREAD = 1.1, 1.5
+_WIDE = (
+    3.0  # second largest share of the target, over the second smallest, that changes a cost, ...
+)
+_LARGE = 0.25  # ... if it is as large as this; small parts may take as long as what is fixed, ...
+_VERY_WIDE = 16.0  # ... unless they are as far apart as this
+_FLAT = (
+    0.2  # elasticity of costs by shares below which they are flat; about 1 if parts are trained on
+)
+_ERRORS = 3.5  # standard errors by which it is at least below
+_FREE = 6  # evaluations beyond the coefficients, of a comparison that allows for configurations
+_SPREAD = 1.5  # ratio of all costs up to which they are flat whatever the configurations
 _TIMES = 1.5  # median cost of the evaluations in the lower half of a fidelity, over the others'
 
 
@@ -40,20 +50,40 @@ def falling_fidelities(
     return [name for name in falling if _ratio(rows[name], costs) >= _TIMES]
 
 
-def are_flat(shares: Sequence[float], costs: Sequence[float]) -> bool:
-    """Return whether costs are about equal, although the fidelities are far apart.
+def are_flat(shares: Sequence[float], costs: Sequence[float], configs: Tensor) -> bool:
+    """Return whether costs do not depend on the fidelities, although these are far apart.
+
+    The logarithms of costs are a linear function of those of the shares, and of the configurations if
+    there are enough evaluations. Without these a configuration may cost what its fidelity saves: then
+    all costs have to be about equal.
 
     Args:
-        shares: Fidelities of each evaluation as a share of the target.
+        shares: Fidelities of each evaluation as a share of the target, above 0.
         costs: Costs of the evaluations, above 0.
+        configs: Configurations in the unit cube, ``n x d``.
 
     Example:
-        >>> are_flat([0.01, 0.02, 0.1, 0.5], [60, 61, 59, 60])
+        >>> shares = [0.01, 0.02, 0.05, 0.1, 0.1, 0.2, 0.3, 0.5]
+        >>> are_flat(shares, [60, 61, 59, 60, 60, 61, 60, 59], torch.zeros(8, 0))
         True
+        >>> are_flat(shares, [60 * share for share in shares], torch.zeros(8, 0))
+        False
     """
-    is_wide = _ratio(shares, shares) <= 1 / _WIDE
-    ratio = _ratio(shares, costs)
-    return is_wide and max(ratio, 1 / ratio) <= _EQUAL and max(costs) <= _SPREAD * min(costs)
+    _, low, *_, high, _ = sorted(shares)
+    if high < (_WIDE if high >= _LARGE else _VERY_WIDE) * low:
+        return False
+    logs, values = (torch.tensor(row, dtype=torch.float64).log() for row in (shares, costs))
+    allows = len(costs) - configs.shape[-1] - 2 >= _FREE
+    if not allows and max(costs) > _SPREAD * min(costs):
+        return False
+    others = configs.to(logs) if allows else configs.new_zeros(len(costs), 0).to(logs)
+    others = torch.cat([torch.ones_like(logs)[:, None], others], -1)
+    left, rest = (row - others @ (torch.linalg.pinv(others) @ row) for row in (logs, values))
+    variance = left.square().sum()
+    slope = (left @ rest) / variance
+    free = len(costs) - 1 - int(torch.linalg.matrix_rank(others))
+    error = ((rest - slope * left).square().sum() / free / variance).sqrt()
+    return bool(slope.abs() + _ERRORS * error < _FLAT)
 
 
 def _agreement(fidelity: Sequence[float], costs: Sequence[float]) -> float:

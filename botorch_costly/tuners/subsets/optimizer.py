@@ -10,7 +10,7 @@ import torch
 from botorch_costly.ask_tell.clocks import Clocks
 from botorch_costly.ask_tell.domain import Domain, digest_of
 from botorch_costly.ask_tell.earlier_names import warn_of
-from botorch_costly.ask_tell.evaluations import sign_of
+from botorch_costly.ask_tell.evaluations import sign_of, text_of_values
 from botorch_costly.ask_tell.optimizer import Optimizer
 from botorch_costly.ask_tell.points import SAME
 from botorch_costly.ask_tell.state import FIDELITIES
@@ -26,7 +26,12 @@ from botorch_costly.tuners.earlier import EarlierStudies
 from botorch_costly.tuners.earlier.percent import warn_of_units
 from botorch_costly.tuners.subsets.belief import Sampling
 from botorch_costly.tuners.subsets.choice import SubsetStrategy
-from botorch_costly.tuners.subsets.doubtful_costs import EVALUATIONS, are_flat, falling_fidelities
+from botorch_costly.tuners.subsets.doubtful_costs import (
+    EVALUATIONS,
+    LATER,
+    are_flat,
+    falling_fidelities,
+)
 from botorch_costly.tuners.subsets.published import Fabolas
 
 _logger = logging.getLogger(__name__)
@@ -204,23 +209,39 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
             (self._ledger.suggestion(o.round), o) for o in self._ledger.outcomes if not o.failed
         ]
         asked = [(decision, o) for decision, o in finite if decision.reason != ENQUEUED]
-        if len(asked) != EVALUATIONS or latest not in [o for _, o in asked]:
+        if latest not in [o for _, o in asked]:
             return
+        if len(asked) == EVALUATIONS:
+            self._check_direction(asked)
+        if len(asked) in LATER and self._kinds_of_costs == {False}:
+            self._check_flatness(asked)
+
+    def _check_direction(self, asked: Sequence[tuple[SubsetDecision, SubsetObservation]]) -> None:
+        """Warn if costs fall toward the target."""
         costs = [outcome.cost for _, outcome in asked]
-        names = falling_fidelities([d.fidelities for d, _ in asked], costs)
+        names = falling_fidelities([decision.fidelities for decision, _ in asked], costs)
         if names:
             _logger.warning(
                 "The costs of the first %d evaluations fall toward the target, the upper bound of "
                 "%s: is the fidelity declared the right way round, and is the cost what was paid?",
                 *(EVALUATIONS, " and ".join(names)),
             )
+
+    def _check_flatness(self, asked: Sequence[tuple[SubsetDecision, SubsetObservation]]) -> None:
+        """Warn if costs do not depend on the fidelities, unless a part of them has shown it before."""
+        costs = [outcome.cost for _, outcome in asked]
         shares = [self._domain.share(decision.fidelities) for decision, _ in asked]
-        if self._kinds_of_costs == {False} and are_flat(shares, costs):
+        configs = torch.stack([self.space.encode(decision.config) for decision, _ in asked])
+        flat = [
+            n for n in LATER if n <= len(asked) and are_flat(shares[:n], costs[:n], configs[:n])
+        ]
+        if flat == [len(asked)]:
             _logger.warning(
-                "The costs of the first %d evaluations are about equal, %.3g to %.3g, whatever %s: does "
-                "your evaluation read decision.fidelities, and is the cost what was paid? If so, the "
-                "smallest parts are not cheaper than others: raise the lower bound.",
-                *(EVALUATIONS, min(costs), max(costs), " and ".join(asked[0][0].fidelities)),
+                "The costs of the first %d evaluations, %.3g to %.3g, do not depend on %s, from %.3g to "
+                "%.3g of the target: does your evaluation read decision.fidelities, and is the cost what "
+                "was paid? If so, the smallest parts are not cheaper than others: raise the lower bound.",
+                *(len(asked), min(costs), max(costs), " and ".join(asked[0][0].fidelities)),
+                *(min(shares), max(shares)),
             )
 
     @property
@@ -241,15 +262,29 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
         best = self.incumbent
         return None if best is None else dict(best)
 
+    def _value_of(self, best: Mapping[str, Plain]) -> str:
+        """Return a phrase on the told values of the best configuration, nearest to the target."""
+        at, nearest = self._nearest_to_target(best)
+        return f"{text_of_values(nearest, best)} at {at}" if nearest else ""
+
+    def _nearest_to_target(
+        self, config: Mapping[str, Plain] | None
+    ) -> tuple[str, list[SubsetObservation]]:
+        """Return the highest fidelities of a configuration's evaluations, in words, and its values."""
+        told = [o for o in self.observations if o.reward is not None and o.config == config]
+        pairs = [(self._ledger.suggestion(o.round).fidelities, o) for o in told]
+        if not pairs:
+            return "", []
+        highest = max((fidelities for fidelities, _ in pairs), key=self._domain.share)
+        levels = ", ".join(f"{name}={value:.3g}" for name, value in highest.items())
+        return levels, [outcome for fidelities, outcome in pairs if fidelities == highest]
+
     def _remarks(self) -> list[str]:
         """Return how far the evaluations of the incumbent are from the target."""
-        best, share = self.incumbent, self._domain.share
-        told = {o.round for o in self.observations if o.reward is not None and o.config == best}
-        at = [decision.fidelities for decision in self.decisions if decision.round in told]
-        nearest = max(at, key=share, default=None)
-        if nearest is None or share(nearest) > 1 - SAME:
+        levels, nearest = self._nearest_to_target(self.incumbent)
+        shares = [self._domain.share(self._ledger.suggestion(o.round).fidelities) for o in nearest]
+        if not shares or shares[0] > 1 - SAME:
             return []
-        levels = ", ".join(f"{name}={value:.3g}" for name, value in nearest.items())
         return [
             f"best() was evaluated up to {levels}, and what it is worth at the target is predicted: "
             "evaluate it there before you rely on it (enqueue takes the target's fidelities)."

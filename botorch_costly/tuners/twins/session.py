@@ -27,6 +27,7 @@ from botorch_costly.rewards.turns import Turns
 from botorch_costly.space import SearchSpace
 from botorch_costly.states import outside_inference
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
+from botorch_costly.tuners.twins.left_open import Latest
 from botorch_costly.tuners.twins.parts import Component, Parts
 from botorch_costly.tuners.twins.run_length import StepCounter
 from botorch_costly.tuners.twins.tuner import TwinTuner
@@ -165,8 +166,7 @@ class Session(Around[TwinDecision]):
                 "the parts as they are now; for a new run make a new tuner.",
                 tuner.position[1],
             )
-        # Position of the tuner after the latest ask of this session.
-        self._position: tuple[int, int] | None = None
+        self._latest = Latest(self, tuner)
         self._keeps_best = keep_best
         self._best: dict[str, Any] | None = None  # metric and state
 
@@ -194,7 +194,7 @@ class Session(Around[TwinDecision]):
             RestoreError: If a part failed to load an earlier state, or the tuner was asked elsewhere
                 since this session's latest ``ask``, so that it assumes another state of the parts.
         """
-        self._check_position()
+        self._latest.check_alone()
         self._check_length()
         self._check_training()
         self._parts.warn_if_not_loaded()
@@ -210,7 +210,7 @@ class Session(Around[TwinDecision]):
         except HorizonExceededError:
             self._come_back()
             raise
-        self._position = position
+        self._latest.position = position
         return decision
 
     def _asked(self) -> tuple[TwinDecision, tuple[int, int]]:
@@ -245,17 +245,11 @@ class Session(Around[TwinDecision]):
     def _check_training(self) -> None:
         """After a round that this session has asked for, warn if it was trained with other settings."""
         decisions = self.tuner.decisions
-        if self._position is not None and decisions:
+        if self._latest.position is not None and decisions:
             self._outside.end()
             self._idle.end_round()
             if not self._idle.are_trained_elsewhere:
                 self._settings.note(decisions[-1].config, self.tuner.space.rates)
-
-    def _check_position(self) -> None:
-        (loads, asked), (now, by_all) = self._position or self.tuner.position, self.tuner.position
-        expected = "a tuner that this session alone asks, for it knows where the parts are"
-        elsewhere = f"{by_all - asked} decisions asked for elsewhere"
-        check(loads != now or asked == by_all, "session", expected, elsewhere, RestoreError)
 
     def _carry_out(self, decision: TwinDecision) -> None:
         """Keep and restore states as a decision says; a settled run does neither."""
@@ -334,7 +328,7 @@ class Session(Around[TwinDecision]):
         Raises:
             RestoreError: If its state is not held, or a part failed to load it; the parts are unchanged.
         """
-        self._check_position()
+        self._latest.check_alone()
         number = self.tuner.state_of_incumbent
         if number is not None:
             held = number in self.tuner.kept
@@ -369,6 +363,7 @@ class Session(Around[TwinDecision]):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the tuner, with its kept states; save the parts separately."""
+        self._latest.saved = self.tuner.position
         state = {"tuner": self.tuner.state_dict(), **self._parts.described()}
         return state if self._best is None else {**state, "best": dict(self._best)}
 
@@ -393,7 +388,7 @@ class Session(Around[TwinDecision]):
         self._parts.check_kept(state["tuner"], best, state.get("parts"))
         self.tuner.load_state_dict(state["tuner"], changed=changed)
         self._parts.expect(state.get("fingerprint"))
-        self._best, self._position, self._counter = best, None, None
+        self._best, self._latest.position, self._counter = best, None, None
 
 
 class _NoWayBackError(Exception):

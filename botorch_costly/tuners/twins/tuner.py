@@ -24,6 +24,7 @@ from botorch_costly.randomness import check_seed
 from botorch_costly.records import FrozenConfig, Observation, TwinDecision
 from botorch_costly.rewards.direction import watch_metrics, watch_segments
 from botorch_costly.rewards.metric_gain import Kind, check_metric, least_loss, log_gain
+from botorch_costly.rewards.running_best import RunningBest
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
 from botorch_costly.tuners.twins.lead import Lead, lead_of, lineages
@@ -34,6 +35,9 @@ from botorch_costly.tuners.twins.untried import reasons
 
 _logger = logging.getLogger(__name__)
 _LEAST_ERROR = 1e-4  # share of errors; smaller ones count as this
+_IN_A_TRIAL = (
+    "in the middle of a trial: to end here, session.finish() brings the parts back to the incumbent"
+)
 _LATE = 3  # metrics that come too late to change anything, after which that is said
 
 
@@ -118,6 +122,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         kinds = list(get_args(Kind))
         check(isinstance(metric, str) and metric in kinds, "metric", f"one of {kinds}", metric)
         self._metric: Kind = metric
+        self._best, self._latest = RunningBest(metric), -1  # and the latest round told
         queries = check_rate("queries", queries)
         self._start = _encoded(space, start)
         options: dict[str, Any] = {"start": dict(space.decode(self._start))}
@@ -214,6 +219,9 @@ class TwinTuner(Frame[TwinDecision, Observation]):
         outcome = self._tell(outcome, level)
         self._warn_of_late(outcome)
         self._is_direction_known = self._is_direction_known or self._watch_direction()
+        since, self._latest = self.decisions[self._latest + 1 : outcome.round + 1], outcome.round
+        went_on = all(each.restore is None for each in since)
+        self._best.watch(math.nan if outcome.reward is None else outcome.reward, is_next=went_on)
         return outcome
 
     def _warn_of_late(self, outcome: Observation) -> None:
@@ -301,6 +309,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
                 *([sentence_on(self._metric, told)] if told else []),
                 f"start: {config_text(self.space.decode(self._start))}",
                 f"incumbent: {config_text(self.incumbent)}",
+                *([] if self.state_of_incumbent is None else [_IN_A_TRIAL]),
             ]
         )
 

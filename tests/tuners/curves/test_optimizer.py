@@ -305,6 +305,35 @@ def test_accuracies_that_overfit_or_hardly_move_earn_no_warning(shape, caplog):
     assert not any("grow worse" in record.message for record in caplog.records)
 
 
+@pytest.mark.parametrize("seed", quick(range(6), 0, 1))
+@pytest.mark.parametrize("maximize", [True, False])
+def test_trainings_that_have_learnt_nothing_yet_earn_no_warning(maximize, seed, caplog):
+    """Kind: noise about the first value, which falls in most of five short curves by chance."""
+    optimizer, draws = made(seed, maximize=maximize), random.Random(seed)
+    sign = 1 if maximize else -1
+    for _ in range(25):
+        segment = optimizer.ask()
+        curve = [
+            0.1 + sign * 0.05 * max(0, k - 15) + draws.gauss(0, 0.02)
+            for k in range(segment.since, segment.until)
+        ]
+        optimizer.tell(segment, curve, cost=1.0)
+    assert not any("grow worse" in text for text in caplog.messages)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.05])
+@pytest.mark.parametrize("maximize", [True, False])
+def test_losses_as_rewards_and_accuracies_as_losses_are_warned_of(maximize, noise, caplog):
+    optimizer, draws = made(maximize=maximize), random.Random(0)
+    for _ in range(25):
+        segment = optimizer.ask()
+        losses = [2.3 * math.exp(-0.3 * k) for k in range(segment.since, segment.until)]
+        curve = [loss if maximize else 1 - loss / 2.6 for loss in losses]
+        curve = [value * (1 + draws.gauss(0, noise)) for value in curve]
+        optimizer.tell(segment, curve, cost=1.0)
+    assert sum("grow worse" in text for text in caplog.messages) == 1
+
+
 def test_curves_that_fall_are_warned_of_once(caplog):
     optimizer = made()
     with caplog.at_level(logging.WARNING):

@@ -1,0 +1,53 @@
+"""A session that is left in the middle of a trial earns a warning when it ends, or its program does.
+
+Not before: after a loop that was left by ``break`` its user may finish it, go on, or save it.
+"""
+
+import logging
+import sys
+import weakref
+from typing import Any
+
+from botorch_costly.errors import RestoreError, check
+from botorch_costly.tuners.twins.tuner import TwinTuner
+
+_logger = logging.getLogger(__name__)
+
+
+class Latest:
+    """Where the tuner of a session was after the session's latest ``ask``.
+
+    Args:
+        session: The session, which is not kept from ending.
+        tuner: Its tuner.
+
+    Attributes:
+        position: Position of the tuner; None before the first ``ask``, and after the session was loaded.
+        saved: Position that was saved, from which the run may go on elsewhere.
+    """
+
+    def __init__(self, session: Any, tuner: TwinTuner) -> None:
+        self.position: tuple[int, int] | None = None
+        self.saved: tuple[int, int] | None = None
+        self._tuner = tuner
+        weakref.finalize(session, self._warn_if_left)
+
+    def check_alone(self) -> None:
+        """Raise a RestoreError if the tuner was asked elsewhere since the latest ``ask``."""
+        now, by_all = self._tuner.position
+        loads, asked = self.position or self._tuner.position
+        expected = "a tuner that this session alone asks, for it knows where the parts are"
+        elsewhere = f"{by_all - asked} decisions asked for elsewhere"
+        check(loads != now or asked == by_all, "session", expected, elsewhere, RestoreError)
+
+    def _warn_if_left(self) -> None:
+        """Warn of a trial that is not over, unless an error has ended the program."""
+        tuner = self._tuner
+        is_latest = self.position == tuner.position and self.position != self.saved
+        if is_latest and tuner.state_of_incumbent is not None and not hasattr(sys, "last_value"):
+            _logger.warning(
+                "A session was left after round %d, in the middle of a trial: its network is not in the "
+                "state of the incumbent, the result of the run. After a loop that ends early call "
+                "session.finish().",
+                len(tuner.decisions) - 1,
+            )
