@@ -276,10 +276,7 @@ class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], Advising, ABC, Gener
 
     @property
     def is_over(self) -> bool:
-        """Whether ``ask`` has nothing left: all suggestions of the horizon are made, or time is over.
-
-        A run with neither horizon nor seconds has no end, which a warning says if it is read often.
-        """
+        """Whether ``ask`` has nothing left, after the horizon or the seconds; without either never."""
         self._clocks.warn_of_no_end(self.horizon)
         return self._clocks.is_over or self._seen.left == 0
 
@@ -324,8 +321,7 @@ class Frame(Whole, EarlierNames, Diagnosed, Recorded[D, T], Advising, ABC, Gener
     def summary(self) -> str:
         """Return a few lines on the evaluations, their cost and the best configuration."""
         evaluations, pending = len(self.observations), len(self.pending)
-        failed = self.failed_queries
-        lines = [f"{evaluations} evaluations, {failed} failed, {pending} pending"]
+        lines = [f"{evaluations} evaluations, {self.failed_queries} failed, {pending} pending"]
         if self.total_cost > 0:
             lines.append(f"total cost {self.total_cost:.6g}")
         if (best := self.best()) is not None:

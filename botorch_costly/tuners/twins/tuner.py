@@ -23,18 +23,18 @@ from botorch_costly.plain import config_text
 from botorch_costly.randomness import check_seed
 from botorch_costly.records import FrozenConfig, Observation, TwinDecision
 from botorch_costly.rewards.direction import watch_metrics, watch_segments
-from botorch_costly.rewards.metric_gain import Kind, check_metric, least_loss, log_gain
+from botorch_costly.rewards.metric_gain import Kind, least_loss
 from botorch_costly.rewards.running_best import RunningBest
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
 from botorch_costly.tuners.twins.lead import Lead, lead_of, lineages
+from botorch_costly.tuners.twins.levels import level_of
 from botorch_costly.tuners.twins.segments import segments
 from botorch_costly.tuners.twins.strategy import TwinStrategy
 from botorch_costly.tuners.twins.told import examples_in, passed_by, sentence_on, told_in
 from botorch_costly.tuners.twins.untried import reasons
 
 _logger = logging.getLogger(__name__)
-_LEAST_ERROR = 1e-4  # share of errors; smaller ones count as this
 _IN_A_TRIAL = (
     "in the middle of a trial: to end here, session.finish() brings the parts back to the incumbent"
 )
@@ -386,24 +386,3 @@ def _encoded(space: SearchSpace, start: Mapping[str, Plain] | None) -> Tensor:
     if start is not None:
         return space.encode(FrozenConfig(space.canonical(start)))
     return space.round(torch.full((space.dim,), 0.5, dtype=torch.float64))
-
-
-def level_of(kind: Kind, value: float, least: float | None = None) -> float:
-    """Return ``-log`` of a loss, or of the share of errors; -inf if the value is not finite.
-
-    Differences of levels have no unit.
-
-    Args:
-        kind: ``"loss"``, at least 0 and smaller is better, or ``"accuracy"``, a fraction in [0, 1].
-        value: Metric, a number or a scalar of NumPy or torch.
-        least: Smallest loss above 0 so far, see ``log_gain``.
-
-    Raises:
-        InvalidArgumentError: If the value is not a number, or finite and impossible for its kind.
-    """
-    number = check_metric(kind, value)
-    if not math.isfinite(number):
-        return -math.inf
-    if kind == "loss":
-        return log_gain(number, least)
-    return log_gain(max(1 - number, _LEAST_ERROR), None)

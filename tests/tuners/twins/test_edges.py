@@ -9,7 +9,7 @@ import torch
 
 import botorch_costly as bc
 from botorch_costly import errors
-from botorch_costly.tuners.twins.tuner import level_of
+from botorch_costly.tuners.twins.levels import level_of
 from tests import cases
 from tests.tuners.twins.running import GOOD, RATE, Run, by_rate, play
 
