@@ -23,13 +23,24 @@ def provenance(name: str, seeds: Sequence[int], device: str = "cpu") -> dict[str
     """Return what is said once of all rows of a run, the time of its beginning included."""
     return {
         "benchmark": name,
-        "command": shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]),
+        "command": shlex.join(["python", "-m", "benchmarks", *_elsewhere_alike(sys.argv[1:])]),
         "commit": commit(),
         "seeds": list(seeds),
         "versions": {"python": platform.python_version(), **_versions()},
         "hardware": hardware(device),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def _elsewhere_alike(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments without the place of the results, which is of one machine."""
+    kept, rest = [], iter(arguments)
+    for argument in rest:
+        if argument == "--results":
+            next(rest, None)
+        elif not argument.startswith("--results="):
+            kept.append(argument)
+    return kept
 
 
 def commit() -> str:
