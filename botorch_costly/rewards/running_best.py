@@ -59,7 +59,8 @@ class RunningBest:
         if gain < 0:
             self._is_over = True
         elif before is None or gain > 0:
-            self._values += [metric] * (len(self._values) < _KEPT)
+            if len(self._values) < _KEPT and metric not in self._values:
+                self._values.append(metric)
             if self._is_repeated and gain >= _CLEAR * abs(metric):
                 self._steps.append(gain)
                 self._judge()

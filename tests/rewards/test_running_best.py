@@ -121,6 +121,22 @@ def test_many_metrics_are_judged_at_once(monkeypatch):
     assert max(asked) <= 32
 
 
+def test_curves_of_a_few_levels(caplog):
+    """As returns of an agent that reaches one goal after the other, in each training anew."""
+    search, training = bc.CurveOptimizer(SPACE, iterations=50), RunningBest("accuracy")
+    for _ in range(30):
+        decision = search.ask()
+        search.tell(decision, [[0.0, 10.0, 20.0, 50.0][min(k // 4, 3)] for k in _of(decision)])
+        training.restart()
+        for k in range(50):
+            training.watch([0.0, 10.0, 20.0, 50.0][min(k // 4, 3)])
+    assert not said(caplog)
+
+
+def _of(decision):
+    return range(decision.since, decision.until)
+
+
 def test_by_a_reward(caplog):
     tuner, reward = bc.OnlineTuner(SPACE, 60, query=bc.AlwaysQuery()), GainReward("loss")
     for loss in best_so_far(noisy(0)):
