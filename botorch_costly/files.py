@@ -76,7 +76,10 @@ def backup_of(path: str | os.PathLike[str]) -> Path:
         try:
             os.link(target, kept)
         except FileExistsError:
-            continue
+            if not kept.samefile(
+                target
+            ):  # as after a process that ended before it replaced the target
+                continue
         except OSError:  # a disk without links
             if kept.exists():
                 continue

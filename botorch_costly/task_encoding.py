@@ -201,7 +201,9 @@ def warn_of_studies(ignored: tuple[str, ...], configs: Sequence[Any]) -> None:
     for name in ignored:
         if name.replace("/", ".").rpartition(".")[2].lower() in _STUDIES:
             cells = [config.get(name) for config in configs if isinstance(config, Mapping)]
-            counts = Counter(cell for cell in cells if isinstance(cell, str | int))
+            counts = Counter(
+                cell for cell in cells if isinstance(cell, str | int) and not isinstance(cell, bool)
+            )
             several = [str(cell) for cell, count in counts.items() if count >= _REPEATED]
             if len(several) > 1:
                 _say_studies(name, shortened(", ".join(several)))

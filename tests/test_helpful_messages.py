@@ -275,6 +275,7 @@ def test_rows_of_several_studies_in_one_earn_one_warning(name, names, caplog):
         {"name": "optimizer"},  # a setting that is not tuned
         {"name": "seed", "names": (1, 2)},
         {"name": "data", "names": (0.25, 1.0)},  # a share of it
+        {"name": "data", "names": (True, False)},  # a switch
         {"rows": 2},  # such as names of runs
         {
             "space": bc.SearchSpace(

@@ -10,6 +10,7 @@ from typing import Any
 from botorch_costly.files import backup_of
 from botorch_costly.states import read_plain
 
+_LATEST = 3  # outcomes by which a run is known again; one may be equal in another run by chance
 _owned: set[str] = set()  # files that this process has written or loaded
 _named: set[str] = set()  # names of files that it was warned of
 _logger = logging.getLogger(__name__)
@@ -53,9 +54,9 @@ def _lost(path: Path, states: Mapping[str, Any]) -> str:
         earlier = list(_told(read_plain(path, device="cpu", mapped=True)))
     except Exception:  # whatever it is, no run of this package has written it
         return "something other than states of this package"
-    # A run that holds the latest outcome of another one has gone through all before it.
+    # A run that holds the latest outcomes of another one has gone through all before them.
     present = {outcome for told in _told(states) for outcome in told}
-    count = sum(len(told) for told in earlier if told and told[-1] not in present)
+    count = sum(len(told) for told in earlier if not present.issuperset(told[-_LATEST:]))
     return f"{count} outcome{'s' * (count > 1)} of an earlier run" if count else ""
 
 
@@ -63,10 +64,19 @@ def _told(state: Any) -> Iterator[list[str]]:
     """Yield the outcomes of each ledger, and the readings of each validation, in a state."""
     if isinstance(state, Mapping):
         if isinstance(outcomes := state.get("outcomes"), str):
-            yield list(map(repr, json.loads(outcomes)))
+            yield list(map(repr, _listed(outcomes)))
         elif isinstance(readings := state.get("all"), list):
             yield list(map(repr, readings))
         state = list(state.values())
     if isinstance(state, list | tuple):
         for entry in state:
             yield from _told(entry)
+
+
+def _listed(text: str) -> list[Any]:
+    """Return the entries of a list in JSON; none of a text that a part of the user's own has there."""
+    try:
+        entries = json.loads(text)
+    except ValueError:
+        return []
+    return entries if isinstance(entries, list) else []

@@ -96,9 +96,10 @@ def plot_regret_against_cost(
     return plot_quality_against_cost(curves, quality=quality, maximize=False, ax=ax)
 
 
-def _lengths(columns: object) -> list[int]:
+def _lengths(columns: Any) -> list[int]:
     """Return the lengths of arrays, 0 of what has none; nothing if they are not listed."""
-    listed = columns if isinstance(columns, Sequence) else ()
+    is_row = hasattr(columns, "__len__") and not isinstance(columns, str | Mapping)
+    listed: Sequence[Any] = columns if is_row else ()  # of one array or tensor the rows
     return [len(column) if hasattr(column, "__len__") else 0 for column in listed]
 
 

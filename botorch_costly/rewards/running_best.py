@@ -16,6 +16,7 @@ _DIFFERENT = 6  # and different metrics, of a best value so far
 _CLEAR = 1e-3  # of a metric, by which it is clearly improved, ...
 _UNITS = 5  # ... and least differences of rounded numbers, or of shares of examples
 _LEAST = 1000  # examples; shares of fewer are often equal
+_KEPT = 32  # different metrics that tell how numbers are rounded
 _logger = logging.getLogger(__name__)
 
 
@@ -32,7 +33,7 @@ class RunningBest:
 
     def __init__(self, kind: Literal["loss", "accuracy"]) -> None:
         self._sign = -1.0 if kind == "loss" else 1.0
-        self._values: list[float] = []  # different ones
+        self._values: list[float] = []  # the first different ones
         self._steps: list[float] = []  # clear improvements after repeats
         self._count = self._repeats = 0
         self._latest: float | None = None
@@ -58,21 +59,24 @@ class RunningBest:
         if gain < 0:
             self._is_over = True
         elif before is None or gain > 0:
-            self._values.append(metric)
-            if self._is_repeated:
-                self._steps += [gain] * (gain >= _CLEAR * abs(metric))
-                self._is_repeated = False
-                if self._repeats >= _REPEATS and self._count >= _COUNT:
-                    self._judge()
+            if len(self._values) < _KEPT and metric not in self._values:
+                self._values.append(metric)
+            if self._is_repeated and gain >= _CLEAR * abs(metric):
+                self._steps.append(gain)
+                self._judge()
+            self._is_repeated = False
         else:
             self._repeats += is_next
             self._is_repeated = is_next
 
     def _judge(self) -> None:
         """Warn if enough of the improvements are larger than rounding explains."""
+        are_few = len(self._values) < _DIFFERENT or len(self._steps) < _STEPS
+        if are_few or self._repeats < _REPEATS or self._count < _COUNT:
+            return
         unit = _unit_of(self._values)
-        clear = [gain for gain in self._steps if gain >= _UNITS * unit]
-        if len(self._values) < _DIFFERENT or len(clear) < _STEPS:
+        self._is_over = unit == math.inf  # and stays so
+        if sum(gain >= _UNITS * unit for gain in self._steps) < _STEPS:
             return
         self._is_over = True
         _logger.warning(

@@ -4,6 +4,8 @@ Kind: what an earlier run was told is gone with the first save of a run that was
 """
 
 import math
+import os
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -187,6 +189,46 @@ def test_an_outcome_that_is_no_number_is_known_again(process, tmp_path, caplog):
     process()
     again.save(path)
     assert names_in(tmp_path) == ["run.pt"]
+
+
+@pytest.mark.parametrize("text", ["two of three", "3", "null", '{"a": 1}'])
+def test_a_part_may_have_words_where_tuners_have_outcomes(text, process, tmp_path, caplog):
+    mine = SimpleNamespace(state_dict=lambda: {"outcomes": text}, load_state_dict=print)
+    a_tuner().save(tmp_path / "run.pt")
+    for number in (1, 2):
+        process()
+        bc.save(tmp_path / "run.pt", tuner=a_tuner(2.0 + number), mine=mine)
+        assert (tmp_path / f"run.pt.{number}").exists()
+    assert "held 1 outcome of an earlier run" in said_of(caplog)[1]
+
+
+def test_a_last_outcome_that_is_equal_by_chance(process, tmp_path):
+    """As accuracies on few examples are."""
+    for seed in (0, 1):
+        process()
+        tuner = bc.RandomTuner(SPACE, 20)
+        for reward in (0.25, 0.5 + seed / 8, 0.75):
+            tuner.tell(tuner.ask(), reward)
+        tuner.save(tmp_path / "run.pt")
+    assert names_in(tmp_path) == ["run.pt", "run.pt.1"]
+
+
+def test_a_save_that_was_interrupted_and_is_repeated_keeps_one_file(process, tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    path = tmp_path / "run.pt"
+    a_tuner().save(path)
+    first = path.read_bytes()
+    process()
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "replace", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            a_tuner(2.0).save(path)
+    process()
+    a_tuner(2.0).save(path)
+    assert names_in(tmp_path) == ["run.pt", "run.pt.1"]
+    assert (tmp_path / "run.pt.1").read_bytes() == first
 
 
 def test_a_disk_without_links_has_a_copy(process, tmp_path, monkeypatch):

@@ -30,6 +30,13 @@ def test_quality_is_drawn_over_any_cost_with_its_direction_and_baselines():
     assert ends == pytest.approx([0.5, 0.9, 0.8, 1.0])
 
 
+def test_a_curve_may_be_the_rows_of_one_array():
+    rows = torch.tensor([[1.0, 2.0], [0.5, 0.25]])
+    for one in (rows, rows.numpy()):
+        ax = plotting.plot_quality_against_cost({"A": one}, quality="loss")
+        assert ax.lines[0].get_xydata().tolist() == [[1, 0.5], [2, 0.25]]
+
+
 def test_curves_are_joined_in_the_order_of_their_cost():
     curves = {"A": ([3, 1, 2], [0.1, 0.3, 0.2], [0.01] * 3), "B": (torch.tensor([5.0]), [0.4])}
     ax = plotting.plot_regret_against_cost(curves)

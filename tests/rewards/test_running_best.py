@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import botorch_costly as bc
-from botorch_costly.rewards import GainReward
+from botorch_costly.rewards import GainReward, running_best
 from botorch_costly.rewards.running_best import RunningBest
 from botorch_costly.tuners.twins.session import Session
 
@@ -108,6 +108,33 @@ def test_constants_and_steps_without_repeats(caplog):
     watched([1 / (1 + k) for k in range(100)])
     watched([1.0] * 50 + [0.5] * 50)  # a rate that falls once
     assert not said(caplog)
+
+
+def test_many_metrics_are_judged_at_once(monkeypatch):
+    """A search for the number of examples takes time and memory by the number of metrics."""
+    asked = []
+    monkeypatch.setattr(running_best, "examples_of", lambda values: asked.append(len(values)))
+    watched([0.9999 ** (k // 2) for k in range(3000)])
+    watched([0.5] * 30 + [round(0.1 + 0.8**k, 2) for k in range(40) for _ in range(2)])
+    watched(best_so_far(noisy(0, 3000)))
+    assert len(asked) <= 3
+    assert max(asked) <= 32
+
+
+def test_curves_of_a_few_levels(caplog):
+    """As returns of an agent that reaches one goal after the other, in each training anew."""
+    search, training = bc.CurveOptimizer(SPACE, iterations=50), RunningBest("accuracy")
+    for _ in range(30):
+        decision = search.ask()
+        search.tell(decision, [[0.0, 10.0, 20.0, 50.0][min(k // 4, 3)] for k in _of(decision)])
+        training.restart()
+        for k in range(50):
+            training.watch([0.0, 10.0, 20.0, 50.0][min(k // 4, 3)])
+    assert not said(caplog)
+
+
+def _of(decision):
+    return range(decision.since, decision.until)
 
 
 def test_by_a_reward(caplog):

@@ -112,6 +112,20 @@ def test_costs_that_depend_on_the_fidelity_are_not_flat(name, chosen, low):
     assert not any(is_named(*run) for run in runs)
 
 
+@pytest.mark.parametrize("fixed", [0.2, 0.33, 0.5, 1.0])
+@pytest.mark.parametrize("noise", [0.0, 0.02])
+@pytest.mark.parametrize(("low", "most"), [(1 / 128, 0.2), (1 / 64, 0.4), (1 / 8, 1.0)])
+def test_costs_most_of_which_are_fixed_are_not_flat(fixed, noise, low, most):
+    """Such as loading the data: small parts cost nearly as much as each other."""
+
+    def cost_of(share, x, draws):
+        return (fixed + share * most) * math.exp(draws.gauss(0, noise))
+
+    runs = [by_chance(seed, low / most, cost_of) for seed in range(40)]
+    runs = [([share * most for share in shares], *others) for shares, *others in runs]
+    assert sum(is_named(*run) for run in runs) <= 2
+
+
 @pytest.mark.parametrize("low", [1 / 64, 1 / 8, 1 / 5])
 def test_costs_by_the_configuration_alone_are_flat(low):
     runs = [by_chance(seed, low, lambda share, x, draws: 10**x) for seed in range(40)]

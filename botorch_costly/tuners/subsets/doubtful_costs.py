@@ -1,5 +1,6 @@
 """A check of told costs: they fall toward the target, or do not depend on the fidelity."""
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import median
 
@@ -21,6 +22,10 @@ _FLAT = (
     0.2  # elasticity of costs by shares below which they are flat; about 1 if parts are trained on
 )
 _ERRORS = 3.5  # standard errors by which it is at least below
+_RISE, _CLEAR = (
+    1.1,
+    2.0,
+)  # ratio, and standard errors, from which on costs rise, if by less than shares
 _FREE = 6  # evaluations beyond the coefficients, of a comparison that allows for configurations
 _SPREAD = 1.5  # ratio of all costs up to which they are flat whatever the configurations
 _TIMES = 1.5  # median cost of the evaluations in the lower half of a fidelity, over the others'
@@ -83,7 +88,9 @@ def are_flat(shares: Sequence[float], costs: Sequence[float], configs: Tensor) -
     slope = (left @ rest) / variance
     free = len(costs) - 1 - int(torch.linalg.matrix_rank(others))
     error = ((rest - slope * left).square().sum() / free / variance).sqrt()
-    return bool(slope.abs() + _ERRORS * error < _FLAT)
+    rise = float((slope * math.log(high / low)).exp())  # much of a cost may be fixed
+    is_rising = rise > _RISE and float(slope) > _CLEAR * float(error)
+    return not is_rising and bool(slope.abs() + _ERRORS * error < _FLAT)
 
 
 def _agreement(fidelity: Sequence[float], costs: Sequence[float]) -> float:

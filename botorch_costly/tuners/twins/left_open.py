@@ -1,4 +1,4 @@
-"""A session that is left in the middle of a trial earns a warning when it ends, or its program does.
+"""The first session that is left in a trial earns a warning when it ends, or its program does.
 
 Not before: after a loop that was left by ``break`` its user may finish it, go on, or save it.
 """
@@ -11,6 +11,7 @@ from typing import Any
 from botorch_costly.errors import RestoreError, check
 from botorch_costly.tuners.twins.tuner import TwinTuner
 
+_said: list[bool] = []  # in this process once: a search may give up many sessions in a trial
 _logger = logging.getLogger(__name__)
 
 
@@ -44,10 +45,16 @@ class Latest:
         """Warn of a trial that is not over, unless an error has ended the program."""
         tuner = self._tuner
         is_latest = self.position == tuner.position and self.position != self.saved
-        if is_latest and tuner.state_of_incumbent is not None and not hasattr(sys, "last_value"):
+        is_silent = bool(_said) or hasattr(sys, "last_value")
+        if is_latest and tuner.state_of_incumbent is not None and not is_silent:
+            _said.append(True)
             _logger.warning(
                 "A session was left after round %d, in the middle of a trial: its network is not in the "
                 "state of the incumbent, the result of the run. After a loop that ends early call "
-                "session.finish().",
+                "session.finish(), unless the network is given up.",
                 len(tuner.decisions) - 1,
             )
+
+    def __getstate__(self) -> dict[str, Any]:
+        self.saved = self._tuner.position  # a copy, such as a pickled one, may go on elsewhere
+        return vars(self)

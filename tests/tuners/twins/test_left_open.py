@@ -1,6 +1,8 @@
 """A session that is left in the middle of a trial says so when it ends."""
 
+import copy
 import gc
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -9,6 +11,7 @@ import pytest
 
 import botorch_costly as bc
 from botorch_costly.integrations.loggers import LoggedTuner
+from botorch_costly.tuners.twins import left_open
 from tests.integrations.launching import ROOT
 from tests.tuners.twins.networks import HORIZON, SPACE, START, Training
 
@@ -18,6 +21,7 @@ SAID = "in the middle of a trial: its network is not in the state of the incumbe
 @pytest.fixture(autouse=True)
 def no_error_before(monkeypatch):
     monkeypatch.delattr(sys, "last_value", raising=False)
+    monkeypatch.setattr(left_open, "_said", [])
 
 
 def in_a_trial(session):
@@ -55,6 +59,18 @@ def test_a_loop_that_is_left_in_a_trial(around, caplog):
     assert "session.finish()" in text
 
 
+def test_a_search_that_gives_up_several(caplog):
+    """As one does that prunes: their networks are given up, too."""
+
+    def pruned(session, training):
+        raise InterruptedError
+
+    for _ in range(3):
+        with pytest.raises(InterruptedError):
+            left(pruned)
+    assert len(said(caplog)) == 1
+
+
 def test_a_loop_of_asks_that_is_left_in_a_trial(caplog):
     training = Training()
     session = bc.Session.of(bc.TwinTuner(SPACE, HORIZON, start=START), *training.parts)
@@ -83,6 +99,14 @@ def is_loaded(session, training):
     session.load_state_dict(session.state_dict())
 
 
+def is_copied(session, training):
+    copy.deepcopy(session)
+
+
+def is_pickled(session, training):
+    pickle.dumps(session)
+
+
 def another_takes_over(session, training):
     other = bc.Session.of(session.tuner, *training.parts)
     other.ask()
@@ -95,6 +119,8 @@ def another_takes_over(session, training):
         lambda session, training: session.finish(),
         goes_on,
         is_saved,
+        is_copied,
+        is_pickled,
         is_loaded,
         another_takes_over,
     ],
