@@ -15,6 +15,7 @@ from botorch_costly.integrations.training import Trained, TrainerOptions
 from botorch_costly.records import Decision, TwinDecision
 from botorch_costly.states import check_states_of, kinds_of
 from botorch_costly.tuners.twins import Session, TwinTuner
+from botorch_costly.tuners.twins.left_open import end_elsewhere
 from botorch_costly.tuners.twins.parts import Component
 
 _logger = logging.getLogger(__name__)
@@ -98,6 +99,7 @@ class TwinRun:
             self._others = OtherRanks(ranks) if ranks.count > 1 else None
             others: list[Component] = [] if self._others is None else [self._others]
             self._session = Session.of(tuner, *others, *self._parts, device=self._device)
+            end_elsewhere(self._session)
         else:
             self._obeying = ObeyingRank(ranks, self._parts, self._device)
             self._shared.obeys = self._obeying.obey

@@ -1,6 +1,8 @@
 """The kind: a run that its twins cannot go back in, and that goes on as if they could."""
 
+import gc
 import math
+import sys
 
 import pytest
 import torch
@@ -9,6 +11,7 @@ from botorch_costly.errors import InvalidArgumentError, RankError, RestoreError
 from botorch_costly.integrations import RoundLength
 from botorch_costly.integrations.driver import Driver
 from botorch_costly.integrations.training import TrainerOptions
+from botorch_costly.tuners.twins import left_open
 from tests.integrations import twins
 from tests.integrations.twin_fits import Average, Fit, before_going_back
 from tests.integrations.twins import HORIZON, STEPS
@@ -138,3 +141,14 @@ def test_an_error_between_ranks_is_passed_on(steps, monkeypatch):
     monkeypatch.setattr(fit.driver.connect().ranks, "meet", lost)
     with pytest.raises(RankError):
         fit.driver.finish()
+
+
+def test_a_trainer_that_is_given_up_in_a_trial_has_no_loop_to_end(warned, monkeypatch):
+    monkeypatch.setattr(left_open, "_said", [])
+    monkeypatch.delattr(sys, "last_value", raising=False)
+    fit = Fit()
+    while fit.tuner.state_of_incumbent is None:
+        fit.train(STEPS)
+    del fit
+    gc.collect()
+    assert not warned()

@@ -25,11 +25,13 @@ class Latest:
     Attributes:
         position: Position of the tuner; None before the first ``ask``, and after the session was loaded.
         saved: Position that was saved, from which the run may go on elsewhere.
+        is_ended_elsewhere: Whether a trainer ends the run, which has no loop to leave.
     """
 
     def __init__(self, session: Any, tuner: TwinTuner) -> None:
         self.position: tuple[int, int] | None = None
         self.saved: tuple[int, int] | None = None
+        self.is_ended_elsewhere = False
         self._tuner = tuner
         weakref.finalize(session, self._warn_if_left)
 
@@ -45,7 +47,7 @@ class Latest:
         """Warn of a trial that is not over, unless an error has ended the program."""
         tuner = self._tuner
         is_latest = self.position == tuner.position and self.position != self.saved
-        is_silent = bool(_said) or hasattr(sys, "last_value")
+        is_silent = bool(_said) or self.is_ended_elsewhere or hasattr(sys, "last_value")
         if is_latest and tuner.state_of_incumbent is not None and not is_silent:
             _said.append(True)
             _logger.warning(
@@ -58,3 +60,8 @@ class Latest:
     def __getstate__(self) -> dict[str, Any]:
         self.saved = self._tuner.position  # a copy, such as a pickled one, may go on elsewhere
         return vars(self)
+
+
+def end_elsewhere(session: Any) -> None:
+    """Let a session end without a warning, for a trainer that ends its run."""
+    session._latest.is_ended_elsewhere = True
