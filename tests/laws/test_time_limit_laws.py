@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from functools import partial
 
 import pytest
 
@@ -14,6 +15,7 @@ from botorch_costly.errors import (
 from botorch_costly.integrations.loggers import LoggedTuner
 from tests.laws.optimizer_runs import step, through_a_file
 from tests.registry.optimizers import OPTIMIZERS
+from tests.tuners.online.states import same
 from tests.validation.clock import Clock
 
 SPACE = bc.SearchSpace({"lr": bc.Real(1e-4, 1e-1, log=True), "depth": bc.Integer(1, 4)})
@@ -31,6 +33,14 @@ KINDS = {
     "TransferOptimizer": lambda **options: bc.TransferOptimizer(SPACE, [STUDY], **options),
     "FixedTuner": lambda **options: bc.FixedTuner(ARMS, {"arm": "left"}, **options),
     "RandomTuner": lambda **options: bc.RandomTuner(ARMS, **options),
+}
+WITHIN_A_SHARE = {
+    f"{name} within a share of the clock": partial(KINDS[name], overhead=0.2)
+    for name in ("OnlineTuner", "TwinTuner", "PopulationTuner")
+}
+WITH_A_HORIZON = {
+    f"{name} with a horizon": partial(KINDS[name], horizon=50)
+    for name in ("OnlineTuner", "TwinTuner", "PopulationTuner", "FixedTuner")
 }
 SECONDS, ROUNDS = 5.5, 6  # rounds of a second each; the last one begins in time, and ends later
 
@@ -104,6 +114,60 @@ def test_a_resumed_run_has_the_seconds_that_were_left(name):
     played(name, resumed, later, ROUNDS - 4)
     assert resumed.is_over
     assert [d.round for d in resumed.decisions] == list(range(ROUNDS))
+
+
+# Seconds of rounds, so that the rounds that a run is expected to have go up and down.
+LASTS = (0.25, 0.5, 0.25, 0.25, 2.0, 1.0, 0.5, 0.5, 1.0, 0.25)
+
+
+class Uneven:
+    """A run whose rounds last for different times, from any of whose rounds another one goes on."""
+
+    def __init__(self, name, seconds, began=0.0):
+        make = {**KINDS, **WITHIN_A_SHARE, **WITH_A_HORIZON}[name]
+        self.optimizer, self.clock = make(seconds=seconds), Clock()
+        self.clock.seconds = began
+        clocks = self.optimizer._clocks
+        for part in filter(None, (clocks.limit, clocks.tariff)):
+            part._clock = self.clock
+        self.case = OPTIMIZERS[name.partition(" with")[0]]
+
+    def round(self):
+        """Play a round, and return what the optimizer says and holds after it."""
+        step(self.case, self.optimizer)
+        self.clock.seconds += LASTS[len(self.optimizer.decisions) % len(LASTS)]
+        return self.facts()
+
+    def facts(self):
+        """Return the public properties, what is said of the run, and the state."""
+        optimizer, passed = self.optimizer, ("position", "history")
+        found = {
+            name: repr(getattr(optimizer, name))
+            for each in type(optimizer).__mro__
+            for name, value in vars(each).items()
+            if isinstance(value, property) and name[0] != "_" and name not in passed
+        }
+        said = optimizer.diagnose() if hasattr(optimizer, "diagnose") else None
+        found |= {"summary": optimizer.summary(), "diagnose": repr(said)}
+        return found, through_a_file(optimizer.state_dict())
+
+
+@pytest.mark.filterwarnings("ignore")  # earlier names are read, too
+@pytest.mark.parametrize("name", [*KINDS, *WITHIN_A_SHARE, *WITH_A_HORIZON])
+def test_a_loaded_run_is_the_saved_one_however_the_expected_rounds_have_changed(name):
+    """Kind: what follows from the clock of earlier rounds is made anew by the clock of now."""
+    seconds = 20.0 if name.startswith(("Online", "Twin")) else 6.0
+    run = Uneven(name, seconds)
+    facts = [run.facts()]
+    while not run.optimizer.is_over:
+        facts.append(run.round())
+    for stop in range(1, len(facts), 3):
+        again = Uneven(name, seconds, began=4096.0)
+        again.optimizer.load_state_dict(facts[stop][1])
+        for number in range(stop, min(stop + 7, len(facts))):
+            said, state = again.facts() if number == stop else again.round()
+            assert said == facts[number][0]
+            assert same(state, facts[number][1])
 
 
 def test_a_run_is_given_more_seconds(name):

@@ -58,9 +58,9 @@ class RoundsAhead(NamedTuple):
     beta: Callable[[int], float]  # beta of the upper confidence bound by round
     end: int | None = None  # end of the run; no round beyond it is planned
 
-    def until(self, last: int) -> range:
-        """Return the rounds of a plan that ends before the round ``last``."""
-        return range(self.now, last if self.end is None else max(min(last, self.end), self.now + 1))
+    def until(self, last: int, end: int | None) -> range:
+        """Return the rounds of a plan that ends before the round ``last``, and before an end."""
+        return range(self.now, last if end is None else max(min(last, end), self.now + 1))
 
 
 class SearchResult(NamedTuple):
@@ -72,6 +72,8 @@ class SearchResult(NamedTuple):
     rival: Tensor | None
     first: int | None = None  # first round in which they are followed; None before it
     newcomers: Tensor | None = None  # points on their way to new optima, shape: (n, d)
+    # End of the run when they were planned: a clock may say another later, and a loaded run plans anew.
+    end: int | None = None
 
     def to(self, like: Tensor) -> "SearchResult":
         """Return the result in the dtype and on the device of a tensor."""
@@ -186,8 +188,10 @@ class PathFollowing:
         if search is None or (rivals and search.rival is None and len(search.optima) == 1):
             return None  # no search, or one without the rival that is needed now
         first = ahead.now if search.first is None else search.first
-        search = self.search = search._replace(first=first)
-        rounds = ahead.until(first + _ROUNDS)
+        is_known = search.end is not None and ahead.now < search.end
+        search = search._replace(first=first, end=search.end if is_known else ahead.end)
+        self.search = search
+        rounds = ahead.until(first + _ROUNDS, search.end)
         retained = list(map(belief.retained, rounds))
         fresh = [share for share in retained if share >= _STALE * search.retained]
         if not fresh:

@@ -8,6 +8,10 @@ from botorch_costly.tuners.twins.plan import Plan
 from botorch_costly.tuners.twins.run_budget import Step, Steps
 
 Alone = Sequence[tuple[int, int | None]]
+# A number of received levels, and whether the step after them has been planned already. The horizon of
+# one that a new period plans and that of the step that follows it need not be equal.
+Moment = tuple[int, bool]
+BEGIN: Moment = (0, False)
 
 
 class Replay:
@@ -15,12 +19,11 @@ class Replay:
 
     Args:
         make: Function from a horizon to a plan that has received no level.
-        horizons: Map from a number of received levels to the horizon from there on; it has the key 0.
+        horizon: Horizon at the beginning.
     """
 
-    def __init__(self, make: Callable[[int], Plan], horizons: Mapping[int, int]) -> None:
-        self._make, self.horizons = make, dict(horizons)
-        self.plan = make(self.horizons[0])
+    def __init__(self, make: Callable[[int], Plan], horizon: int) -> None:
+        self._make, self.plan = make, make(horizon)
         self._steps: Steps[None] | None = None
         self._levels: list[float] = []
         self._alone: Alone = ()
@@ -29,7 +32,13 @@ class Replay:
         """Return the state for a copy or a pickle, which rebuilds the steps from the levels."""
         return {**vars(self), "_steps": None}
 
-    def step(self, levels: Sequence[float], alone: Alone, stocks: Sequence[Stock]) -> Step:
+    def step(
+        self,
+        levels: Sequence[float],
+        alone: Alone,
+        stocks: Sequence[Stock],
+        horizons: Mapping[Moment, int],
+    ) -> Step:
         """Return the step after some levels.
 
         Args:
@@ -37,30 +46,33 @@ class Replay:
             alone: Periods without going back, each as two numbers of levels: received at its beginning,
                 and at its end or None.
             stocks: Queries that the clock affords before each step, the next one included.
+            horizons: Map from a moment to the horizon from there on; it has the key ``BEGIN``.
         """
         before, steps = self._levels, self._steps
         self._steps = None  # so that an error leads to a rebuild
         follows = len(levels) == len(before) + 1 and list(levels[:-1]) == before
         if steps is not None and follows and tuple(alone) == self._alone:
-            if len(before) in self.horizons:
-                self.plan.extend(self.horizons[len(before)])
+            _extend(self.plan, horizons, (len(before), True))
             self.plan.budget.stock = stocks[len(levels)]
             step = steps.send(levels[-1])
         else:
-            step, steps = self._rebuilt(levels, alone, stocks)
+            step, steps = self._rebuilt(levels, alone, stocks, horizons)
         self._levels, self._alone, self._steps = list(levels), tuple(alone), steps
         return step
 
     def _rebuilt(
-        self, levels: Sequence[float], alone: Alone, stocks: Sequence[Stock]
+        self,
+        levels: Sequence[float],
+        alone: Alone,
+        stocks: Sequence[Stock],
+        horizons: Mapping[Moment, int],
     ) -> tuple[Step, Steps[None]]:
-        self.plan = plan = self._make(self.horizons[0])
+        self.plan = plan = self._make(horizons[BEGIN])
         plan.budget.stock = stocks[0]
         steps = plan.run()
         step = next(steps)
         for number in range(len(levels) + 1):
-            if number in self.horizons and number > 0:
-                plan.extend(self.horizons[number])
+            _extend(plan, horizons, (number, False))
             for begin, end in alone:
                 if number == begin:
                     steps = plan.alone()
@@ -68,7 +80,13 @@ class Replay:
                 if number == end:
                     steps = plan.again()
                     step = next(steps, step)  # a shortened horizon may have no round left
+            _extend(plan, horizons, (number, True))
             if number < len(levels):
                 plan.budget.stock = stocks[number + 1]
                 step = steps.send(levels[number])
         return step, steps
+
+
+def _extend(plan: Plan, horizons: Mapping[Moment, int], moment: Moment) -> None:
+    if moment in horizons:
+        plan.extend(horizons[moment])

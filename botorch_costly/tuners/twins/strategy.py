@@ -17,7 +17,7 @@ from botorch_costly.randomness import generator_of
 from botorch_costly.records import Observation, TwinDecision
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.plan import Plan
-from botorch_costly.tuners.twins.replay import Replay
+from botorch_costly.tuners.twins.replay import BEGIN, Moment, Replay
 from botorch_costly.tuners.twins.run_budget import RunBudget, Step
 from botorch_costly.tuners.twins.warm_up import WarmUp
 
@@ -57,10 +57,13 @@ class TwinStrategy(PlannedStrategy):
         *,
         seconds: float | None = None,
     ) -> None:
-        self._space, self._start, self._horizon = space, start, horizon
+        self._space, self._start = space, start
+        self._limit, self._horizon = horizon, horizon  # and the rounds as they are known now
         self._seconds, self._was_known = seconds, horizon is not None
         self._queries, self._seed = queries, seed
-        self.replay = Replay(self._plan, {0: _UNKNOWN if horizon is None else horizon})
+        # Rounds that were expected at each moment: a clock says others later.
+        self._horizons: dict[Moment, int] = {BEGIN: _UNKNOWN if horizon is None else horizon}
+        self.replay = Replay(self._plan, self._horizons[BEGIN])
         self._levels: list[float] = []  # level after each step so far
         # Queries that are affordable before each step, the present one included.
         self._stocks: list[Stock] = []
@@ -138,18 +141,18 @@ class TwinStrategy(PlannedStrategy):
     def suggest(self, seen: Seen) -> Proposal:
         """Return the next round of the present step, or the first of the next step."""
         step, played, levels, stocks = self._step, self._played, self._levels, self._stocks
+        horizons = self._horizons  # the plan goes on for the rounds as they are known now
         if step is None or played == step.rounds:
-            if self._levels:  # the plan goes on for the rounds as they are known now
-                self.replay.horizons = self._horizons(self.replay.horizons, len(self._levels))
+            horizons = self._with_present(horizons, (len(levels), step is not None))
             levels = levels if step is None else [*levels, self._level]
             stocks = stocks if len(stocks) > len(levels) else [*stocks, seen.stock]
-            step, played = self.replay.step(levels, self._alone, stocks), 0
+            step, played = self.replay.step(levels, self._alone, stocks, horizons), 0
         proposal = self._proposal(step, played, len(levels))
         if step.restore is not None:
             self._warm_up = None
         if played == 0:
             self._step, self._levels, self._level = step, levels, math.nan
-            self._stocks = stocks
+            self._stocks, self._horizons = stocks, horizons
         self._played = played + 1
         return proposal
 
@@ -191,7 +194,7 @@ class TwinStrategy(PlannedStrategy):
             self._played,
             self._alone,
             self._step is not None,
-            list(self.replay.horizons.items()),
+            [[*moment, horizon] for moment, horizon in self._horizons.items()],
             self.by_hand,
         ]
         if any(stock != Stock() for stock in self._stocks):
@@ -206,42 +209,57 @@ class TwinStrategy(PlannedStrategy):
         levels, level, played, alone, began, horizons, by_hand, *limited = json.loads(
             state["progress"]
         )
-        saved, alone = dict(horizons), _periods(alone)
+        saved, alone = _moments(horizons), _periods(alone)
         waits, watched = json.loads(state["warm_up"])
-        is_longer = self._horizon is not None and self._horizon > saved[max(saved)]
-        options = {
-            name: ast.literal_eval(state["header"].get(name, "None"))
-            for name in ("horizon", "seconds")
-        }
-        before, unlimited = options["seconds"], self._horizon is None
-        if self._seconds is not None:  # seconds in place of rounds count as longer
-            is_longer |= unlimited if before is None else self._seconds > before
-        # The rounds of a state are those of its plan, unless no plan had begun.
-        was_known = options["horizon"] is not None or list(saved) != [0]
-        if unlimited and was_known:
-            self._horizon = saved[max(saved)]
-        self._was_known = was_known
-        if alone and alone[-1][1] is None and is_longer and not waits:
+        limit, seconds = (
+            ast.literal_eval(state["header"].get(name, "None")) for name in ("horizon", "seconds")
+        )
+        # The rounds of a state are those of its plan, unless no plan had begun or others are given.
+        was_known = limit is not None or list(saved) != [BEGIN]
+        latest = saved[max(saved)] if was_known else None
+        is_other = self._limit is not None and (self._limit != limit or self._seconds is None)
+        self._horizon, self._was_known = self._limit if is_other else latest, was_known
+        moment = len(levels), bool(began)
+        if alone and alone[-1][1] is None and self._is_longer(limit, seconds, latest) and not waits:
             alone[-1], began = (alone[-1][0], len(levels)), False
-        replay = Replay(self._plan, self._horizons(saved, len(levels)))
+            moment = len(levels), False
+        if self._horizon != latest:
+            saved = self._with_present(saved, moment)
+        replay = Replay(self._plan, saved[BEGIN])
         # Without a share of the clock all queries have been affordable.
         stocks = [Stock(*stock) for stocks in limited for stock in stocks]
         stocks = stocks or [Stock()] * (len(levels) + began)
-        step = replay.step(levels, alone, [*stocks, Stock()])
+        step = replay.step(levels, alone, [*stocks, Stock()], saved)
         kept = {int(number): state_kept for number, state_kept in state["kept"].items()}
-        self.replay, self._step = replay, step if began else None
+        self.replay, self._horizons, self._step = replay, saved, step if began else None
         self._levels, self._level, self._stocks = levels, level, stocks
         self._played, self._alone = played, alone
         self.kept, self.by_hand, self._waits = kept, bool(by_hand), waits
         self._warm_up = None if watched is None else WarmUp(watched)
         self.loads += 1
 
-    def _horizons(self, saved: Mapping[int, int], num_levels: int) -> dict[int, int]:
-        """Return horizons by number of levels, with the present one from here on."""
-        horizon = self._horizon
-        if horizon is None or horizon == saved[max(saved)]:
-            return dict(saved)
-        return {**saved, num_levels: horizon}
+    def _is_longer(self, limit: int | None, seconds: float | None, latest: int | None) -> bool:
+        """Return whether the run has more rounds or seconds than one whose state is loaded.
+
+        Args:
+            limit: Horizon of that run, if it had one.
+            seconds: Seconds of that run, if they were limited.
+            latest: Rounds that were expected of it, if known.
+        """
+        if self._seconds is None:
+            return latest is None or (self._limit is not None and self._limit > latest)
+        if limit is not None and (self._limit is None or self._limit > limit):
+            return True
+        return seconds is not None and self._seconds > seconds
+
+    def _with_present(self, saved: Mapping[Moment, int], moment: Moment) -> dict[Moment, int]:
+        """Return horizons by moment, with the present one from a moment on."""
+        before = {key: horizon for key, horizon in saved.items() if key <= moment}
+        latest, is_guess = before[max(before)], self._limit is None and len(before) == 1
+        if self._horizon is None or (latest == self._horizon and not is_guess):
+            return before
+        # A guess gives way to a number even if that is equal: from then on the rounds are known.
+        return {**before, moment: self._horizon}
 
     def _plan(self, horizon: int) -> Plan:
         budget = RunBudget(horizon, self._queries, falls=bool(self._space.rates))
@@ -261,6 +279,11 @@ def _scheduled(space: SearchSpace, peak: dict[str, Plain], share: float) -> dict
         if isinstance(rate, Real) and not isinstance(rate, Scheduled):
             config[name] = max(rate.low, rate.canonical(name, peak[name]) * factor)
     return config
+
+
+def _moments(saved: list[list[int]]) -> dict[Moment, int]:
+    """Return horizons by moment; earlier states hold one for each number of levels."""
+    return {(each[0], len(each) > 2 and bool(each[1])): each[-1] for each in saved}
 
 
 def _periods(saved: Any) -> list[tuple[int, int | None]]:

@@ -71,19 +71,48 @@ def test_seconds_end_a_run_before_its_horizon():
     assert session.decisions[-1].config["lr"] < 0.2 * session.best()["lr"]
 
 
-def test_a_saved_run_goes_on_as_if_it_had_not_been_saved():
-    session, run, clock = begun(120.0)
-    for stop in (1, 2, 3, 20, 60, 115):
-        play(session, run, clock, rounds=stop - len(session.decisions))
-        state = copy.deepcopy(session.state_dict())
-        again, other, later = begun(120.0)
-        other.load_state_dict(copy.deepcopy(run.state_dict()))
-        again.load_state_dict(state)
-        before = copy.deepcopy((session, run, clock))
-        play(*before, rounds=8)
-        play(again, other, later, rounds=8)
-        pairs = zip(before[0].decisions, again.decisions, strict=True)
-        assert all(a == b for a, b in pairs)
+def uneven(number):
+    """Return the seconds of a round, so that the rounds that are expected go up and down."""
+    return (0.5, 1.0, 2.0, 0.25, 0.25, 1.0, 0.5)[number * number % 7]
+
+
+def known(session):
+    """Return what a session says of its run, and what its next decisions depend on."""
+    tuner = session.tuner
+    numbers = tuner.given_back, tuner.exploration_cost, tuner.expected_rounds, tuner.incumbent
+    return session.summary(), session.diagnose(), numbers, tuner.state_dict()["progress"]
+
+
+@pytest.mark.parametrize("lasts", [lambda number: 1.0, uneven], ids=["even", "uneven"])
+@pytest.mark.parametrize("horizon", [None, 200])
+def test_a_saved_run_goes_on_as_if_it_had_not_been_saved(horizon, lasts):
+    session, run, clock = begun(120.0, horizon)
+    facts, states = [known(session)], []
+    while not session.is_over:
+        states.append(copy.deepcopy((run.state_dict(), session.state_dict())))
+        play(session, run, clock, lasts, rounds=1)
+        facts.append(known(session))
+    assert session.tuner.given_back > 0
+    for stop in (1, 2, 3, 8, 20, 60, 90, 115):
+        again, other, later = begun(120.0, horizon)
+        other.load_state_dict(states[stop][0])
+        again.load_state_dict(states[stop][1])
+        for expected in facts[stop : stop + 8]:
+            assert known(again) == expected
+            play(again, other, later, lasts, rounds=1)
+        assert again.decisions == session.decisions[: len(again.decisions)]
+
+
+def test_a_run_that_was_finished_stays_so_if_it_is_loaded_with_equal_options():
+    session, run, clock = begun(60.0, 200)
+    play(session, run, clock, rounds=40)
+    session.finish()
+    again, other, later = begun(60.0, 200)
+    play(again, other, later, lambda number: 0.125, rounds=20)  # what it expected is over, too
+    other.load_state_dict(run.state_dict())
+    again.load_state_dict(session.state_dict())
+    assert again.tuner.is_settled
+    assert known(again) == known(session)
 
 
 def in_a_trial(session, run, clock):
