@@ -114,7 +114,11 @@ class TwinStrategy(PlannedStrategy):
             rounds: Rounds so far.
             horizon: Rounds of the run as they are known now; None if they are not.
         """
-        was_known, self._horizon = self._was_known, self._horizon if horizon is None else horizon
+        was_known = self._was_known
+        if horizon is not None:
+            self._horizon = max(
+                horizon, rounds + 1
+            )  # the next round is one even if time is just over
         self._was_known = self._horizon is not None
         if self._warm_up is None:
             return

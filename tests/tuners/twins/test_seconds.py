@@ -202,6 +202,18 @@ def test_a_loop_ends_quietly_whenever_time_ends(seconds):
         by_hand.ask()
 
 
+def test_a_round_begins_if_time_has_ended_since_it_was_said_to_be_left():
+    session, run, clock = begun(60.0)
+    session.tuner.settle()  # so that each round is planned by itself
+    play(session, run, clock, rounds=59)
+    clock.seconds = 59.5
+    assert not session.is_over
+    clock.seconds = 60.5
+    session.ask()
+    with pytest.raises(HorizonExceededError):
+        session.ask()
+
+
 def test_a_logged_session_comes_back_too():
     session, run, clock = begun(200.0)
     in_a_trial(session, run, clock)
