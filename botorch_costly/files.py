@@ -71,14 +71,12 @@ def backup_of(path: str | os.PathLike[str]) -> Path:
         OSError: If the folder takes no further file.
     """
     target = Path(os.path.realpath(path))
-    for number in itertools.count(1):
-        kept = target.with_name(f"{target.name}.{number}")
+    for kept in numbered(target):
         try:
             os.link(target, kept)
         except FileExistsError:
-            if not kept.samefile(
-                target
-            ):  # as after a process that ended before it replaced the target
+            # The same file is there if a process ended before it replaced the target.
+            if not kept.samefile(target):
                 continue
         except OSError:  # a disk without links
             if kept.exists():
@@ -86,6 +84,11 @@ def backup_of(path: str | os.PathLike[str]) -> Path:
             shutil.copy2(target, kept)
         break
     return kept
+
+
+def numbered(path: Path) -> Iterator[Path]:
+    """Yield the names under which earlier files are kept: ``<name>.1``, ``<name>.2`` and so on."""
+    return (path.with_name(f"{path.name}.{number}") for number in itertools.count(1))
 
 
 def _new_file(target: Path) -> tuple[Path, BinaryIO]:

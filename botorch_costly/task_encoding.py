@@ -27,9 +27,8 @@ from botorch_costly.parameters import Choice, Integer, Parameter, Real
 from botorch_costly.plain import Plain
 from botorch_costly.space import SearchSpace
 
-_REPEATED = (
-    3  # values of each configuration, and of its iterations; rows of each of several studies
-)
+# Values of each configuration, and of its iterations; rows of each of several studies.
+_REPEATED = 3
 _ITERATIONS = {"epoch", "epochs", "iter", "iteration", "iterations", "training_iteration"}
 _ITERATIONS |= {"step", "steps", "_step", "global_step", "trainer/global_step"}
 _STUDIES = {"data", "dataset", "data_set", "dataset_id", "dataset_name", "task", "task_id", "study"}

@@ -62,7 +62,7 @@ def text(rows: Sequence[Row]) -> str:
 def regrets(rows: Sequence[Row], budgets: Sequence[int] = BUDGETS) -> str:
     """Return mean, median and worst regret of each policy at each budget, table by table."""
     lines = []
-    width = max(max(len(row["table"]), len(row["policy"]) + 2) for row in rows)
+    width = max((max(len(row["table"]), len(row["policy"]) + 2) for row in rows), default=0)
     for table, mine in grouped(rows, "table").items():
         head = "".join(f"{f'{budget} trainings':>24}" for budget in budgets)
         lines.append(f"{table:<{width}}{'seeds':>6}{head}")

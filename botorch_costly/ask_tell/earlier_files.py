@@ -49,7 +49,7 @@ def keep_earlier(path: Path, states: Mapping[str, Any]) -> None:
 
 
 def _lost(path: Path, states: Mapping[str, Any]) -> str:
-    """Return what a file holds that the new states do not; "" if there is nothing."""
+    """Return, in words, the outcomes of a file that are not in the new states; "" if all of them are."""
     try:
         earlier = list(_told(read_plain(path, device="cpu", mapped=True)))
     except Exception:  # whatever it is, no run of this package has written it

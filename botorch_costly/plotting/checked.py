@@ -50,9 +50,9 @@ def check_run(
     check_names("log", log)
     is_space = space is None or isinstance(space, SearchSpace)
     check(is_space, "space", "a SearchSpace", space, InvalidSpaceError)
-    pairs = [pair for pair in limits if len(pair) == 2] if _are_all(limits, tuple) else None
-    of_rounds = pairs is not None and all(isinstance(ends, Mapping) for _, ends in pairs)
-    check(of_rounds and len(pairs or ()) == len(limits), "limits", _LIMITS, limits)
+    are_pairs = _are_all(limits, tuple) and all(len(pair) == 2 for pair in limits)
+    of_rounds = are_pairs and all(isinstance(ends, Mapping) for _, ends in limits)
+    check(of_rounds, "limits", _LIMITS, limits)
 
 
 def check_names(name: str, names: Collection[str]) -> None:

@@ -180,9 +180,8 @@ def _number(value: Any) -> float | None:
 
 
 def _is_close(own: float | None, value: float) -> bool:
-    return own is not None and math.isclose(
-        own, value, rel_tol=1e-6
-    )  # for rates in single precision
+    # Rates may be in single precision.
+    return own is not None and math.isclose(own, value, rel_tol=1e-6)
 
 
 class AppliedSettings:

@@ -50,6 +50,13 @@ def names_in(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
+def raising(error):
+    def call(*_):
+        raise error
+
+    return call
+
+
 def said_of(caplog):
     return [text for text in caplog.messages if "is kept as" in text]
 
@@ -214,15 +221,12 @@ def test_a_last_outcome_that_is_equal_by_chance(process, tmp_path):
 
 
 def test_a_save_that_was_interrupted_and_is_repeated_keeps_one_file(process, tmp_path, monkeypatch):
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
     path = tmp_path / "run.pt"
     a_tuner().save(path)
     first = path.read_bytes()
     process()
     with monkeypatch.context() as broken:
-        broken.setattr(os, "replace", interrupt)
+        broken.setattr(os, "replace", raising(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             a_tuner(2.0).save(path)
     process()
@@ -232,12 +236,11 @@ def test_a_save_that_was_interrupted_and_is_repeated_keeps_one_file(process, tmp
 
 
 def test_a_disk_without_links_has_a_copy(process, tmp_path, monkeypatch):
-    def no_links(*_):
-        raise OSError("no links here")
-
     a_tuner().save(tmp_path / "run.pt")
     first = (tmp_path / "run.pt").read_bytes()
-    monkeypatch.setattr(earlier_files.backup_of.__globals__["os"], "link", no_links)
+    monkeypatch.setattr(
+        earlier_files.backup_of.__globals__["os"], "link", raising(OSError("no links here"))
+    )
     for number in (1, 2):
         process()
         a_tuner(2.0 + number).save(tmp_path / "run.pt")
@@ -246,15 +249,12 @@ def test_a_disk_without_links_has_a_copy(process, tmp_path, monkeypatch):
 
 
 def test_a_save_that_fails_keeps_nothing_beside(process, tmp_path, monkeypatch, caplog):
-    def full(*_):
-        raise OSError("no space left")
-
     path = tmp_path / "run.pt"
     a_tuner().save(path)
     first = path.read_bytes()
     process()
     with monkeypatch.context() as broken:
-        broken.setattr(torch, "save", full)
+        broken.setattr(torch, "save", raising(OSError("no space left")))
         with pytest.raises(OSError, match="no space"):
             a_tuner(2.0).save(path)
     assert (names_in(tmp_path), path.read_bytes()) == (["run.pt"], first)

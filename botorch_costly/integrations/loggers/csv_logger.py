@@ -4,7 +4,6 @@ import contextlib
 import csv
 import glob
 import io
-import itertools
 import logging
 import os
 import shutil
@@ -15,6 +14,7 @@ from pathlib import Path
 from botorch_costly.ask_tell.rows import cell_of
 from botorch_costly.calls import advised
 from botorch_costly.errors import check
+from botorch_costly.files import numbered
 from botorch_costly.integrations.loggers.entry import LogEntry
 from botorch_costly.integrations.loggers.logger import Logger
 
@@ -179,8 +179,7 @@ def _put_aside(path: Path) -> None:
     Raises:
         FileNotFoundError: If another process was faster.
     """
-    names = (path.with_name(f"{path.name}.{number}") for number in itertools.count(1))
-    name = next(name for name in names if _is_taken(name))
+    name = next(name for name in numbered(path) if _is_taken(name))
     try:
         os.replace(path, name)
     except FileNotFoundError:

@@ -57,9 +57,8 @@ class CurveTrials(OfflineTrials[CurveDecision]):
         self._iterations = iterations
         # Last reported iteration, and the last one, of trials.
         self._reports: list[tuple[int, int]] = []
-        self._left_by: dict[
-            int, Hashable
-        ] = {}  # the trial that saved the last checkpoint of a training
+        # The trial that saved the last checkpoint of a training.
+        self._left_by: dict[int, Hashable] = {}
 
     def iterations_of(self, setting: Mapping[str, Plain]) -> int:
         """Return how many iterations a setting trains for."""

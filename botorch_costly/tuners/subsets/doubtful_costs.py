@@ -13,19 +13,15 @@ EVALUATIONS = 10  # after which costs are checked
 LATER = (10, 14, 20, 28, 40)  # evaluations after which it is asked again whether they are flat
 _FALLING = -0.8  # rank correlation with a fidelity from which on costs fall: 1 in 300 by chance
 _RISING = 0.5  # rank correlation with another one from which on that may be why
-_WIDE = (
-    3.0  # second largest share of the target, over the second smallest, that changes a cost, ...
-)
+# The second largest share of the target, over the second smallest, that changes a cost, ...
+_WIDE = 3.0
 _LARGE = 0.25  # ... if it is as large as this; small parts may take as long as what is fixed, ...
 _VERY_WIDE = 16.0  # ... unless they are as far apart as this
-_FLAT = (
-    0.2  # elasticity of costs by shares below which they are flat; about 1 if parts are trained on
-)
+# The elasticity of costs by shares below which they are flat; it is about 1 if parts are trained on.
+_FLAT = 0.2
 _ERRORS = 3.5  # standard errors by which it is at least below
-_RISE, _CLEAR = (
-    1.1,
-    2.0,
-)  # ratio, and standard errors, from which on costs rise, if by less than shares
+# The ratio, and the standard errors, from which on costs rise, if by less than shares.
+_RISE, _CLEAR = 1.1, 2.0
 _FREE = 6  # evaluations beyond the coefficients, of a comparison that allows for configurations
 _SPREAD = 1.5  # ratio of all costs up to which they are flat whatever the configurations
 _TIMES = 1.5  # median cost of the evaluations in the lower half of a fidelity, over the others'

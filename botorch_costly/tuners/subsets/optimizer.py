@@ -264,30 +264,28 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
 
     def _value_of(self, best: Mapping[str, Plain]) -> str:
         """Return a phrase on the told values of the best configuration, nearest to the target."""
-        at, nearest = self._nearest_to_target(best)
-        return f"{text_of_values(nearest, best)} at {at}" if nearest else ""
+        highest, nearest = self._nearest_to_target(best)
+        return f"{text_of_values(nearest, best)} at {_levels(highest)}" if nearest else ""
 
     def _nearest_to_target(
         self, config: Mapping[str, Plain] | None
-    ) -> tuple[str, list[SubsetObservation]]:
-        """Return the highest fidelities of a configuration's evaluations, in words, and its values."""
+    ) -> tuple[Mapping[str, float], list[SubsetObservation]]:
+        """Return a configuration's highest fidelities with a value, and the evaluations at these."""
         told = [o for o in self.observations if o.reward is not None and o.config == config]
         pairs = [(self._ledger.suggestion(o.round).fidelities, o) for o in told]
         if not pairs:
-            return "", []
+            return {}, []
         highest = max((fidelities for fidelities, _ in pairs), key=self._domain.share)
-        levels = ", ".join(f"{name}={value:.3g}" for name, value in highest.items())
-        return levels, [outcome for fidelities, outcome in pairs if fidelities == highest]
+        return highest, [outcome for fidelities, outcome in pairs if fidelities == highest]
 
     def _remarks(self) -> list[str]:
         """Return how far the evaluations of the incumbent are from the target."""
-        levels, nearest = self._nearest_to_target(self.incumbent)
-        shares = [self._domain.share(self._ledger.suggestion(o.round).fidelities) for o in nearest]
-        if not shares or shares[0] > 1 - SAME:
+        highest, nearest = self._nearest_to_target(self.incumbent)
+        if not nearest or self._domain.share(highest) > 1 - SAME:
             return []
         return [
-            f"best() was evaluated up to {levels}, and what it is worth at the target is predicted: "
-            "evaluate it there before you rely on it (enqueue takes the target's fidelities)."
+            f"best() was evaluated up to {_levels(highest)}, and what it is worth at the target is "
+            "predicted: evaluate it there before you rely on it (enqueue takes the target's fidelities)."
         ]
 
     def believed(self, configs: Sequence[Mapping[str, Plain]]) -> list[float]:
@@ -300,3 +298,7 @@ class SubsetOptimizer(Optimizer[SubsetDecision, SubsetObservation]):
 
 def _fraction() -> SearchSpace:
     return SearchSpace({"fraction": Real(_LEAST_FRACTION, 1.0, log=True)})
+
+
+def _levels(fidelities: Mapping[str, float]) -> str:
+    return ", ".join(f"{name}={value:.3g}" for name, value in fidelities.items())

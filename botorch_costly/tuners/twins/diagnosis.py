@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from botorch_costly.rewards.metric_gain import Kind
 from botorch_costly.tuners.twins.constants import CONSTANTS
-from botorch_costly.tuners.twins.told import Passed
+from botorch_costly.tuners.twins.told import Passed, noun_of
 from botorch_costly.tuners.twins.untried import Why, sentences_on
 
 _FEWEST = 3  # queries with a metric before there is a verdict
@@ -23,8 +23,6 @@ _WORSENED = {
     "accuracy": "The accuracy is lower than it was at first. A loss or an error rate needs "
     "metric='loss'.",
 }
-
-
 _OTHER_KIND = {
     "loss": ", or the metric is no loss: an accuracy needs metric='accuracy', and a gain is neither",
     "accuracy": ", or the metric is no accuracy: a loss or an error rate needs metric='loss'",
@@ -149,8 +147,7 @@ class TwinDiagnosis:
 
     @property
     def _noun(self) -> str:
-        """Name of the quantity that falls as a network learns."""
-        return "error" if self.metric == "accuracy" else "loss"
+        return noun_of(self.metric)
 
     @property
     def _is_worse(self) -> bool:

@@ -59,7 +59,7 @@ def lineages(
     """Return the levels of the start and of the run; the decisions tell which state came from which.
 
     Args:
-        decisions: All decisions so far, at least one.
+        decisions: All decisions so far.
         levels: Levels by round; -inf after a failed query, NaN where nothing can be compared.
         incumbent: Number of the kept state of the incumbent; None for the present state.
     """

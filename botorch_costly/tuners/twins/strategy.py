@@ -116,9 +116,8 @@ class TwinStrategy(PlannedStrategy):
         """
         was_known = self._was_known
         if horizon is not None:
-            self._horizon = max(
-                horizon, rounds + 1
-            )  # the next round is one even if time is just over
+            # The next round is one even if time is just over.
+            self._horizon = max(horizon, rounds + 1)
         self._was_known = self._horizon is not None
         if self._warm_up is None:
             return

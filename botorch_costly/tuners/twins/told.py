@@ -34,6 +34,11 @@ class Told(NamedTuple):
     level: float  # infinite for a loss of 0 before any above 0
 
 
+def noun_of(kind: Kind) -> str:
+    """Return the name of the quantity that falls as a network learns."""
+    return "error" if kind == "accuracy" else "loss"
+
+
 def told_in(outcomes: Iterable[Observation], level_of: Callable[[float], float]) -> list[Told]:
     """Return the finite metrics of queries, with their levels."""
     metrics = [(outcome.round, outcome.reward) for outcome in outcomes]

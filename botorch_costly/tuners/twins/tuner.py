@@ -27,11 +27,11 @@ from botorch_costly.rewards.metric_gain import Kind, least_loss
 from botorch_costly.rewards.running_best import RunningBest
 from botorch_costly.space import SearchSpace
 from botorch_costly.tuners.twins.diagnosis import TwinDiagnosis
-from botorch_costly.tuners.twins.lead import Lead, lead_of, lineages
+from botorch_costly.tuners.twins.lead import Lineages, lead_of, lineages
 from botorch_costly.tuners.twins.levels import level_of
 from botorch_costly.tuners.twins.segments import segments
 from botorch_costly.tuners.twins.strategy import TwinStrategy
-from botorch_costly.tuners.twins.told import examples_in, passed_by, sentence_on, told_in
+from botorch_costly.tuners.twins.told import examples_in, noun_of, passed_by, sentence_on, told_in
 from botorch_costly.tuners.twins.untried import reasons
 
 _logger = logging.getLogger(__name__)
@@ -303,9 +303,8 @@ class TwinTuner(Frame[TwinDecision, Observation]):
                 f"{rounds}{of} rounds of compute, {self.given_back} of them given back",
                 f"{self.queries} queries{share}, {self.failed_queries} of them failed",
                 *self._on_the_clock(),
-                f"those given back cost {cost:.1%} of the "
-                f"{'loss' if self._metric == 'loss' else 'error'} at the end; diagnose() says whether "
-                "they have paid",
+                f"those given back cost {cost:.1%} of the {noun_of(self._metric)} at the end; "
+                "diagnose() says whether they have paid",
                 *([sentence_on(self._metric, told)] if told else []),
                 f"start: {config_text(self.space.decode(self._start))}",
                 f"incumbent: {config_text(self.incumbent)}",
@@ -329,13 +328,12 @@ class TwinTuner(Frame[TwinDecision, Observation]):
 
     def diagnose(self) -> TwinDiagnosis:
         """Return whether compute binds, the cost of exploration so far, and whether it has paid."""
-        plan, lead = self._strategy.plan, self._lead()
-        budget = plan.budget
+        plan, found = self._strategy.plan, self._lineages()
+        budget, lead = plan.budget, lead_of(found, len(self.decisions), self.given_back)
         is_start = torch.allclose(plan.incumbent, self._start, rtol=0, atol=SAME)
         told = told_in(self.observations, self.level_of)
         levels = [each.level for each in told if math.isfinite(each.level)]
         peaks = [decision.peak for decision in self.decisions if decision.peak is not None]
-        path = lineages(self.decisions, {}, self.state_of_incumbent).path
         return TwinDiagnosis(
             rounds=len(self._ledger),
             horizon=self.expected_rounds or len(self._ledger) + 1,
@@ -360,16 +358,14 @@ class TwinTuner(Frame[TwinDecision, Observation]):
             tried=len({config_text(peak) for peak in peaks}) > 1,
             metric=self._metric,
             examples=examples_in(self._metric, told),
-            passed=passed_by([each for each in told if each.round in path]),
+            passed=passed_by([each for each in told if each.round in found.path]),
             most=lead.most,
             compared=lead.rounds,
             has_rate=bool(self.space.rates),
         )
 
-    def _lead(self) -> Lead:
-        """Return by how much log loss the run is ahead of the start."""
-        if not self.decisions:
-            return Lead(0.0, 0.0, 0)
+    def _lineages(self) -> Lineages:
+        """Return the levels of the start and of the run that can be compared."""
         falls, horizon = bool(self.space.rates), self.expected_rounds or len(self.decisions)
         # A rate that falls improves any configuration: that is no gain over the start.
         levels = {
@@ -377,8 +373,7 @@ class TwinTuner(Frame[TwinDecision, Observation]):
             for o in self.observations
             if not falls or BASES["wsd"](o.round / horizon) == 1
         }
-        found = lineages(self.decisions, levels, self.state_of_incumbent)
-        return lead_of(found, len(self.decisions), self.given_back)
+        return lineages(self.decisions, levels, self.state_of_incumbent)
 
 
 def _encoded(space: SearchSpace, start: Mapping[str, Plain] | None) -> Tensor:

@@ -63,9 +63,8 @@ def test_the_most_is_the_distance_to_the_last_level_of_the_start():
 def test_the_lead_is_what_was_learnt_since_then_although_learning_slows_down():
     run = [(n, 1 - 1 / n) for n in (1, 2, 4, 8, 16, 32, 64)]
     assert least([(8, run[1][1])], run, 64, 0) == pytest.approx(1 / 16 - 1 / 64, rel=1e-12)
-    before = least(
-        [(3, 0.75 - 1e-12)], [(6, 0.75), *run[3:]], 64, 0
-    )  # half as fast as before round 6
+    # Half as fast as before round 6.
+    before = least([(3, 0.75 - 1e-12)], [(6, 0.75), *run[3:]], 64, 0)
     assert before == 0.0
 
 
